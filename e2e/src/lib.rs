@@ -1,0 +1,1 @@
+//! Catalogue of real servers, sample workspaces, probes.

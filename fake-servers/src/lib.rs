@@ -1,0 +1,1 @@
+//! Scriptable stdio language server that can misbehave in every way a real one does.

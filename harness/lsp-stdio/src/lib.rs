@@ -1,0 +1,1 @@
+//! Generic host that adapts configured stdio language servers to the seam.

@@ -1,0 +1,1 @@
+//! Deployment file to mounted runtime, and the facade every other crate uses.

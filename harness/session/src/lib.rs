@@ -1,0 +1,1 @@
+//! The session: its header, and the event log that grows from it.

@@ -1,0 +1,1 @@
+//! The model-facing lsp tool: arguments, rendering, presentation.

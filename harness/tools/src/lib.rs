@@ -1,0 +1,1 @@
+//! Tool definitions, registry, call pipeline and timeout policy.

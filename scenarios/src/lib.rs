@@ -1,0 +1,1 @@
+//! Clauses as data, scenario format, subjects, runner, monitors.
