@@ -1,0 +1,371 @@
+//! One entry of the catalogue, as its file says it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::data::{self, DataError};
+
+/// One language server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Entry {
+    /// The name typed after `--server`; also the name of the file.
+    pub name: String,
+    /// The language it serves, as people write it.
+    pub language: String,
+    /// One sentence on what it is.
+    pub summary: String,
+    /// How it is started.
+    pub launch: Launch,
+    /// How its version is asked.
+    pub version: VersionProbe,
+    /// File extension with its dot → LSP language id.
+    pub extensions: BTreeMap<String, String>,
+    /// `initializationOptions` it is given; null when it needs none.
+    #[serde(default)]
+    pub initialization_options: serde_json::Value,
+    /// The answer to every `workspace/configuration` item; null when it needs none.
+    #[serde(default)]
+    pub configuration: serde_json::Value,
+    /// The sample workspace it is asked about.
+    pub sample: String,
+    /// Ways to obtain it, in the order they are tried.
+    pub recipes: Vec<Recipe>,
+    /// What it is known to do that surprises a client.
+    #[serde(default)]
+    pub surprises: Vec<Surprise>,
+}
+
+/// A command and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Launch {
+    /// The program, a bare name.
+    pub command: String,
+    /// Its arguments, given as they are.
+    #[serde(default)]
+    pub args: Vec<String>,
+}
+
+/// How the version of a server is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VersionProbe {
+    /// The program that knows the version where it is not the server itself: a bare name, found in
+    /// the server's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// The text the version stands behind; without it the first word that starts with a digit
+    /// counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// Something a client should expect of this server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Surprise {
+    /// What happens.
+    pub what: String,
+    /// What helps, where something does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+/// A platform a recipe is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Platform {
+    /// Linux.
+    Linux,
+    /// macOS.
+    Macos,
+    /// Windows.
+    Windows,
+}
+
+impl Platform {
+    /// The platform this binary was built for; other Unix systems count as Linux.
+    pub const fn current() -> Self {
+        if cfg!(windows) {
+            Self::Windows
+        } else if cfg!(target_os = "macos") {
+            Self::Macos
+        } else {
+            Self::Linux
+        }
+    }
+}
+
+/// One way to obtain a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Recipe {
+    /// A program that is on PATH already.
+    Path(PathRecipe),
+    /// Packages of npm, into the cache.
+    Npm(NpmRecipe),
+    /// Packages of PyPI, into a virtual environment in the cache.
+    Pypi(PypiRecipe),
+    /// A component of the user's Rust toolchain.
+    RustupComponent(RustupRecipe),
+    /// A package of the system; printed, and run only when asked.
+    SystemPackage(SystemRecipe),
+    /// A package built by cargo, into the cache.
+    Cargo(CargoRecipe),
+}
+
+/// The kinds of [`Recipe`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecipeKind {
+    /// A program on PATH.
+    Path,
+    /// npm.
+    Npm,
+    /// PyPI.
+    Pypi,
+    /// A component of rustup.
+    RustupComponent,
+    /// The system's package manager.
+    SystemPackage,
+    /// cargo.
+    Cargo,
+}
+
+/// A program that is on PATH already.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PathRecipe {
+    /// The platforms this holds for; all when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub platforms: Vec<Platform>,
+}
+
+/// Packages of npm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NpmRecipe {
+    /// The platforms this holds for; all when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub platforms: Vec<Platform>,
+    /// The package whose version names the installation.
+    pub package: String,
+    /// Its exact version.
+    pub version: String,
+    /// Packages it needs beside it, with exact versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub with: BTreeMap<String, String>,
+    /// The oldest major version of Node.js it works on.
+    pub node: u32,
+    /// Whether the packages' own install scripts have to run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub scripts: bool,
+}
+
+/// Packages of PyPI.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PypiRecipe {
+    /// The platforms this holds for; all when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub platforms: Vec<Platform>,
+    /// The package whose version names the installation.
+    pub package: String,
+    /// Its exact version.
+    pub version: String,
+    /// Packages it needs beside it, with exact versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub with: BTreeMap<String, String>,
+}
+
+/// A component of the user's Rust toolchain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RustupRecipe {
+    /// The platforms this holds for; all when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub platforms: Vec<Platform>,
+    /// The name of the component.
+    pub component: String,
+}
+
+/// Packages of the system's own package manager.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SystemRecipe {
+    /// The platforms this holds for; all when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub platforms: Vec<Platform>,
+    /// Packages for apt-get, on Debian and its descendants.
+    pub apt: Vec<String>,
+}
+
+/// A package built by cargo.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CargoRecipe {
+    /// The platforms this holds for; all when empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub platforms: Vec<Platform>,
+    /// The package.
+    pub package: String,
+    /// Its exact version.
+    pub version: String,
+    /// Features to turn on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<String>,
+    /// About how long the build takes on two cores, in minutes; a long build is announced.
+    pub minutes: u32,
+    /// Whether the build is too long to be started unasked on a machine of a CI.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub long: bool,
+}
+
+impl Entry {
+    /// Reads one file. `origin` is its name, which has to be `NAME.yaml`.
+    pub fn parse(origin: &str, text: &str) -> Result<Self, DataError> {
+        let entry: Self = data::parse(origin, text)?;
+        match entry.fault(origin) {
+            Some(message) => Err(DataError::whole(origin, message)),
+            None => Ok(entry),
+        }
+    }
+
+    /// The recipes that hold on `platform`, in the order they are tried.
+    pub fn recipes_on(&self, platform: Platform) -> impl Iterator<Item = &Recipe> {
+        self.recipes
+            .iter()
+            .filter(move |recipe| recipe.holds_on(platform))
+    }
+
+    fn fault(&self, origin: &str) -> Option<String> {
+        let file = origin.rsplit('/').next().unwrap_or(origin);
+        if file.strip_suffix(".yaml") != Some(self.name.as_str()) {
+            return Some(format!(
+                "name is \"{}\", so the file is {0}.yaml",
+                self.name
+            ));
+        }
+        if !self
+            .name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        {
+            return Some("name: use lowercase letters, digits and \"-\"".to_owned());
+        }
+        for (key, command) in [
+            ("launch.command", Some(&self.launch.command)),
+            ("version.command", self.version.command.as_ref()),
+        ] {
+            if command.is_some_and(|name| name.is_empty() || name.contains(['/', '\\'])) {
+                return Some(format!("{key}: give the bare name of the program"));
+            }
+        }
+        if self.extensions.is_empty() {
+            return Some("extensions: name at least one".to_owned());
+        }
+        for (extension, language) in &self.extensions {
+            let name = extension.strip_prefix('.').unwrap_or_default();
+            let legal = |c: char| !c.is_uppercase() && !matches!(c, '.' | '/' | '\\');
+            if name.is_empty() || !name.chars().all(legal) {
+                return Some(format!(
+                    "extensions: \"{extension}\" is no extension: \".\" and lowercase letters"
+                ));
+            }
+            if language.trim().is_empty() {
+                return Some(format!("extensions: {extension} has no language id"));
+            }
+        }
+        if self.recipes.is_empty() {
+            return Some("recipes: name at least one way to obtain the server".to_owned());
+        }
+        self.recipes.iter().find_map(Recipe::fault)
+    }
+}
+
+impl Recipe {
+    /// The kind.
+    pub const fn kind(&self) -> RecipeKind {
+        match self {
+            Self::Path(_) => RecipeKind::Path,
+            Self::Npm(_) => RecipeKind::Npm,
+            Self::Pypi(_) => RecipeKind::Pypi,
+            Self::RustupComponent(_) => RecipeKind::RustupComponent,
+            Self::SystemPackage(_) => RecipeKind::SystemPackage,
+            Self::Cargo(_) => RecipeKind::Cargo,
+        }
+    }
+
+    /// The version it installs; `None` where something else decides that.
+    pub fn version(&self) -> Option<&str> {
+        match self {
+            Self::Npm(recipe) => Some(&recipe.version),
+            Self::Pypi(recipe) => Some(&recipe.version),
+            Self::Cargo(recipe) => Some(&recipe.version),
+            Self::Path(_) | Self::RustupComponent(_) | Self::SystemPackage(_) => None,
+        }
+    }
+
+    /// Whether it is for `platform`.
+    pub fn holds_on(&self, platform: Platform) -> bool {
+        let platforms = match self {
+            Self::Path(recipe) => &recipe.platforms,
+            Self::Npm(recipe) => &recipe.platforms,
+            Self::Pypi(recipe) => &recipe.platforms,
+            Self::RustupComponent(recipe) => &recipe.platforms,
+            Self::SystemPackage(recipe) => &recipe.platforms,
+            Self::Cargo(recipe) => &recipe.platforms,
+        };
+        platforms.is_empty() || platforms.contains(&platform)
+    }
+
+    /// The packages it installs, each with its exact version.
+    pub fn pins(&self) -> Vec<(&str, &str)> {
+        let (package, version, with) = match self {
+            Self::Npm(recipe) => (&recipe.package, &recipe.version, Some(&recipe.with)),
+            Self::Pypi(recipe) => (&recipe.package, &recipe.version, Some(&recipe.with)),
+            Self::Cargo(recipe) => (&recipe.package, &recipe.version, None),
+            Self::Path(_) | Self::RustupComponent(_) | Self::SystemPackage(_) => return Vec::new(),
+        };
+        let with = with
+            .into_iter()
+            .flatten()
+            .map(|(name, pin)| (name.as_str(), pin.as_str()));
+        std::iter::once((package.as_str(), version.as_str()))
+            .chain(with)
+            .collect()
+    }
+
+    fn fault(&self) -> Option<String> {
+        let inexact = |version: &str| {
+            !version.starts_with(|c: char| c.is_ascii_digit())
+                || !version
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'))
+        };
+        self.pins()
+            .into_iter()
+            .find(|(_, version)| inexact(version))
+            .map(|(package, version)| {
+                format!("recipes: pin {package} to one exact version, not \"{version}\"")
+            })
+    }
+}
+
+impl RecipeKind {
+    /// The name in the data.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Npm => "npm",
+            Self::Pypi => "pypi",
+            Self::RustupComponent => "rustup-component",
+            Self::SystemPackage => "system-package",
+            Self::Cargo => "cargo",
+        }
+    }
+}
