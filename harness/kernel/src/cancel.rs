@@ -129,8 +129,14 @@ mod tests {
         let child = parent.child();
         let grandchild = child.child();
         parent.cancel(CancelReason::Timeout(Duration::from_millis(5)));
-        assert_eq!(grandchild.reason(), Some(CancelReason::Timeout(Duration::from_millis(5))));
-        assert_eq!(child.check(), Err(CancelReason::Timeout(Duration::from_millis(5))));
+        assert_eq!(
+            grandchild.reason(),
+            Some(CancelReason::Timeout(Duration::from_millis(5)))
+        );
+        assert_eq!(
+            child.check(),
+            Err(CancelReason::Timeout(Duration::from_millis(5)))
+        );
     }
 
     #[test]
