@@ -1,1 +1,37 @@
 //! Verdicts, the report model and its renderers.
+//!
+//! A [`Report`] is plain data (`dsh-conform-report/1`): what was judged, by which cases, with what
+//! outcome and on what evidence. Everything a person or a program reads is rendered from it, so a
+//! report can be stored, merged and shown again. This crate judges nothing and starts nothing; it
+//! counts what the cases say and draws the conclusion that follows from them.
+
+mod conclusion;
+mod layout;
+mod model;
+mod read;
+mod text;
+mod verdict;
+
+pub use conclusion::{Conclusion, Selection};
+pub use model::{
+    Case, ClauseCoverage, ClauseRef, Count, Evidence, FORMAT, Heard, OperationTimeline, Origin,
+    Platform, Report, Run, Subject, SubjectKind, Tool, Totals, TranscriptRef,
+};
+pub use read::{ReadError, read};
+pub use text::{TextOptions, duration, render_text};
+pub use verdict::{Level, Verdict};
+
+/// The report as JSON text, indented, with a final line end.
+///
+/// # Errors
+/// None in practice: the model holds nothing that JSON cannot express.
+pub fn render_json(report: &Report) -> Result<String, serde_json::Error> {
+    let mut text = serde_json::to_string_pretty(report)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// The JSON Schema of a report, generated from the types.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Report).to_value()
+}

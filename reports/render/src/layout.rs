@@ -1,0 +1,188 @@
+//! Lines of coloured pieces, aligned and wrapped by display width.
+//!
+//! Colour is a layer: the same pieces without it are the same text. Text from outside (a server's
+//! name, its messages) cannot move the cursor or colour the terminal: control characters are
+//! shown escaped.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use unicode_width::UnicodeWidthStr;
+
+/// What a piece of text is, which decides its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Plain,
+    Strong,
+    Faint,
+    Good,
+    Attention,
+    Bad,
+}
+
+impl Role {
+    const fn style(self) -> Style {
+        let style = Style::new();
+        match self {
+            Self::Plain => style,
+            Self::Strong => style.bold(),
+            Self::Faint => style.dimmed(),
+            Self::Good => style.fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green))),
+            Self::Attention => style.fg_color(Some(anstyle::Color::Ansi(AnsiColor::Yellow))),
+            Self::Bad => style
+                .fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red)))
+                .bold(),
+        }
+    }
+}
+
+/// One line: pieces in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Line(Vec<(Role, String)>);
+
+impl Line {
+    pub(crate) fn push(&mut self, role: Role, text: &str) -> &mut Self {
+        self.0.push((role, visible(text)));
+        self
+    }
+
+    /// Blanks up to display column `column`, at least one if anything is there already.
+    pub(crate) fn tab(&mut self, column: usize) -> &mut Self {
+        let width = self.width();
+        let blanks = column.saturating_sub(width).max(usize::from(width > 0));
+        self.0.push((Role::Plain, " ".repeat(blanks)));
+        self
+    }
+
+    pub(crate) fn width(&self) -> usize {
+        self.0.iter().map(|(_, text)| text.width()).sum()
+    }
+}
+
+/// The lines of a report.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Page(Vec<Line>);
+
+impl Page {
+    pub(crate) fn line(&mut self, line: Line) {
+        self.0.push(line);
+    }
+
+    pub(crate) fn blank(&mut self) {
+        self.0.push(Line::default());
+    }
+
+    pub(crate) fn render(&self, color: bool) -> String {
+        let mut out = String::new();
+        for line in &self.0 {
+            let plain: String = line.0.iter().map(|(_, text)| text.as_str()).collect();
+            let mut left = plain.trim_end().len();
+            for (role, text) in &line.0 {
+                // Blanks at a line's end are dropped, also where they are part of a piece.
+                let text = &text[..text.len().min(left)];
+                left -= text.len();
+                let style = role.style();
+                if color && *role != Role::Plain && !text.trim().is_empty() {
+                    let _ = write!(out, "{style}{text}{style:#}");
+                } else {
+                    out.push_str(text);
+                }
+            }
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// `text` with control characters shown as escapes.
+pub(crate) fn visible(text: &str) -> String {
+    if !text.chars().any(is_unsafe) {
+        return text.to_owned();
+    }
+    text.chars()
+        .fold(String::with_capacity(text.len() + 8), |mut out, c| {
+            if is_unsafe(c) {
+                out.extend(c.escape_default());
+            } else {
+                out.push(c);
+            }
+            out
+        })
+}
+
+/// Controls, and the invisible characters that reorder what is shown around them.
+const fn is_unsafe(c: char) -> bool {
+    c.is_ascii_control()
+        || matches!(c, '\u{80}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Breaks `text` into lines of at most `width` columns, at blanks where there are any, inside a
+/// word where it alone is too wide. Never gives no line.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let width = width.max(8);
+    let text = visible(text);
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split(' ') {
+        let gap = usize::from(!line.is_empty());
+        if line.width() + gap + word.width() <= width {
+            if gap == 1 {
+                line.push(' ');
+            }
+            line.push_str(word);
+            continue;
+        }
+        if !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
+        line = break_word(word, width, &mut lines);
+    }
+    lines.push(line);
+    lines
+}
+
+/// Pushes the full lines of a word that may be too wide, and gives its rest.
+fn break_word(word: &str, width: usize, lines: &mut Vec<String>) -> String {
+    let mut rest = String::new();
+    let mut columns = 0;
+    for c in word.chars() {
+        let wide = unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
+        if columns + wide > width {
+            lines.push(std::mem::take(&mut rest));
+            columns = 0;
+        }
+        rest.push(c);
+        columns += wide;
+    }
+    rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapping_goes_by_display_width() {
+        assert_eq!(wrap("定義 定義 定義", 9), ["定義 定義", "定義"]);
+        assert_eq!(wrap("aaaaaaaaaaaa b", 8), ["aaaaaaaa", "aaaa b"]);
+        assert_eq!(wrap("", 20), [""]);
+    }
+
+    #[test]
+    fn control_characters_cannot_reach_the_terminal() {
+        let mut page = Page::default();
+        let mut line = Line::default();
+        line.push(Role::Bad, "a\u{1b}[31mb\u{202e}\n");
+        page.line(line);
+        assert_eq!(page.render(false), "a\\u{1b}[31mb\\u{202e}\\n\n");
+    }
+
+    #[test]
+    fn blanks_at_the_end_of_a_line_are_dropped() {
+        let mut page = Page::default();
+        let mut line = Line::default();
+        line.push(Role::Plain, "x  ").tab(10);
+        page.line(line);
+        assert_eq!(page.render(true), "x\n");
+    }
+}

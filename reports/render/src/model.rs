@@ -1,0 +1,387 @@
+//! The report as data. Field names are the JSON's, in camel case.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::conclusion::{Conclusion, Selection};
+use crate::verdict::{Level, Verdict};
+
+/// The format's name and version, the value of [`Report::format`].
+pub const FORMAT: &str = "dsh-conform-report/1";
+
+/// What one invocation found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Report {
+    /// Always [`FORMAT`]; a reader refuses anything else.
+    pub format: String,
+    /// What made the report.
+    pub tool: Tool,
+    /// Where it was made.
+    pub platform: Platform,
+    /// When, in RFC 3339 and UTC. Left out where the caller wants equal bytes for equal findings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// Whether the invocation was interrupted, so that the report is partial.
+    #[serde(default)]
+    pub interrupted: bool,
+    /// One entry for each subject.
+    pub runs: Vec<Run>,
+}
+
+/// The program that made a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+/// The machine, as far as results depend on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Platform {
+    /// Operating system, `linux` for instance.
+    pub os: String,
+    /// Processor architecture, `x86_64` for instance.
+    pub arch: String,
+}
+
+/// What was found about one subject.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Run {
+    /// Who was judged.
+    pub subject: Subject,
+    /// The profiles it was judged by.
+    pub profiles: Vec<String>,
+    /// The sample workspace that was asked about; absent where none has known answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<String>,
+    /// The seed of what was random; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How long each probe was allowed to wait, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_ms: Option<u64>,
+    /// Wall time of the whole run, in microseconds.
+    pub duration_us: u64,
+    /// What follows from the cases.
+    pub conclusion: Conclusion,
+    /// What was judged, in the order in which it is shown.
+    pub cases: Vec<Case>,
+    /// How soon each operation gave true answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationTimeline>,
+    /// The counts.
+    pub totals: Totals,
+    /// Every clause of the profiles: judged by what, or not judged and why.
+    pub coverage: Vec<ClauseCoverage>,
+    /// The transcript of the run, where it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<String>,
+    /// Things to know that no clause is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+/// Who was judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Subject {
+    /// What kind of thing it is.
+    pub kind: SubjectKind,
+    /// The name it was asked for by.
+    pub name: String,
+    /// What it says its version is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The executable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Where the executable was taken from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// The command as it was started, program first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+}
+
+/// What kind of subject was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum SubjectKind {
+    /// A language server.
+    Server,
+    /// A harness: the client side.
+    Harness,
+}
+
+/// Where a server's executable was taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Origin {
+    /// The first usable one on PATH.
+    Path,
+    /// The pinned one in the cache folder.
+    Cache,
+    /// Part of this program.
+    BuiltIn,
+    /// The command that the user gave.
+    Command,
+}
+
+/// One thing that was judged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Case {
+    /// Unique in its run: the clause, and what of it where several cases judge one clause.
+    pub id: String,
+    /// The part of the report it is shown in.
+    pub group: String,
+    /// What it judges.
+    pub clauses: Vec<String>,
+    /// The level of what it judges.
+    pub level: Level,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// What of the clause is meant, an operation for instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// What was seen, in a few words.
+    pub message: String,
+    /// How long what was judged took, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_us: Option<u64>,
+    /// What would have held; given with everything that is red, and with notes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// What came instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub got: Option<String>,
+    /// The frames and events that show it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// Where in which transcript.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcript: Option<TranscriptRef>,
+    /// The command that repeats exactly this case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reproduce: Option<String>,
+}
+
+/// One event of a transcript, as it is quoted in a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Evidence {
+    /// The event's number in the transcript.
+    pub seq: u64,
+    /// Microseconds since the recording began.
+    pub at_us: u64,
+    /// The event in one line.
+    pub text: String,
+    /// Whether it is the event that the verdict rests on, and not one around it.
+    #[serde(default)]
+    pub decisive: bool,
+}
+
+/// A place in a transcript.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TranscriptRef {
+    /// The file.
+    pub path: String,
+    /// The number of the event that decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+}
+
+/// How soon one operation gave true answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OperationTimeline {
+    /// The operation's name.
+    pub operation: String,
+    /// When it was asked first, in microseconds since the server's process was started.
+    pub asked_us: u64,
+    /// From the first question to the first right answer, in microseconds; absent if none came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_right_us: Option<u64>,
+    /// From the first question to the answer that was right for the third time running; absent if
+    /// the budget ended before that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable_us: Option<u64>,
+    /// How often it was asked.
+    pub asked: u64,
+    /// How long the last answer took, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_us: Option<u64>,
+    /// Everything that came, in order, equal neighbours counted together.
+    pub heard: Vec<Heard>,
+}
+
+/// A stretch of equal answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Heard {
+    /// What it was: `right`, `[]`, `null`, `wrong place`, `partial 3/6`, `error -32801`, …
+    pub answer: String,
+    /// Whether it is the known answer.
+    #[serde(default)]
+    pub right: bool,
+    /// How many times running.
+    pub times: u64,
+    /// From the first question to the first answer of the stretch, in microseconds.
+    pub from_us: u64,
+    /// From the first question to the last answer of the stretch, in microseconds.
+    pub until_us: u64,
+    /// More about the first of them: the place it named, or the error's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// The counts of a run. Clauses are counted once, however many cases judge them; those that are
+/// not applicable are not counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Totals {
+    /// Clauses of level MUST.
+    pub must: Count,
+    /// Clauses of level SHOULD.
+    pub should: Count,
+    /// Cases by verdict, those that occur.
+    pub cases: BTreeMap<Verdict, u64>,
+}
+
+/// How many of how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Count {
+    /// Clauses that hold.
+    pub held: u64,
+    /// Clauses that were judged.
+    pub judged: u64,
+}
+
+/// A clause that belongs to what a subject is judged by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClauseRef {
+    /// Its id.
+    pub id: String,
+    /// Its level.
+    pub level: Level,
+    /// What it states.
+    pub statement: String,
+    /// Why no case judges it in this run, if none does.
+    pub not_run: String,
+}
+
+/// What judged a clause, or why nothing did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClauseCoverage {
+    /// The clause's id.
+    pub clause: String,
+    /// Its level.
+    pub level: Level,
+    /// What it states.
+    pub statement: String,
+    /// The heaviest verdict of the cases that judge it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// The cases that judge it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cases: Vec<String>,
+    /// Why none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_run: Option<String>,
+}
+
+impl Case {
+    /// A case without evidence yet.
+    pub fn new(
+        clause: &str,
+        level: Level,
+        group: &str,
+        verdict: Verdict,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            id: clause.to_owned(),
+            group: group.to_owned(),
+            clauses: vec![clause.to_owned()],
+            level,
+            verdict,
+            label: None,
+            message: message.into(),
+            duration_us: None,
+            expected: None,
+            got: None,
+            evidence: Vec::new(),
+            transcript: None,
+            reproduce: None,
+        }
+    }
+}
+
+impl Run {
+    /// Counts the cases, says which of `clauses` they cover, and draws the conclusion.
+    pub fn conclude(&mut self, clauses: &[ClauseRef], selection: Selection) {
+        self.coverage = coverage(&self.cases, clauses);
+        self.totals = totals(&self.cases, &self.coverage);
+        self.conclusion = Conclusion::of(&self.cases, &self.coverage, selection);
+    }
+
+    /// Whether any case asks for somebody's attention.
+    pub fn is_red(&self) -> bool {
+        self.cases.iter().any(|case| case.verdict.is_red())
+    }
+}
+
+fn coverage(cases: &[Case], clauses: &[ClauseRef]) -> Vec<ClauseCoverage> {
+    clauses
+        .iter()
+        .map(|clause| {
+            let judging: Vec<&Case> = cases
+                .iter()
+                .filter(|case| case.clauses.contains(&clause.id))
+                .collect();
+            ClauseCoverage {
+                clause: clause.id.clone(),
+                level: clause.level,
+                statement: clause.statement.clone(),
+                verdict: judging
+                    .iter()
+                    .map(|case| case.verdict)
+                    .max_by_key(|v| v.weight()),
+                cases: judging.iter().map(|case| case.id.clone()).collect(),
+                not_run: judging.is_empty().then(|| clause.not_run.clone()),
+            }
+        })
+        .collect()
+}
+
+fn totals(cases: &[Case], coverage: &[ClauseCoverage]) -> Totals {
+    let mut totals = Totals::default();
+    for case in cases {
+        *totals.cases.entry(case.verdict).or_default() += 1;
+    }
+    for clause in coverage {
+        let Some(verdict) = clause.verdict.filter(|verdict| verdict.is_judged()) else {
+            continue;
+        };
+        let count = match clause.level {
+            Level::Must => &mut totals.must,
+            Level::Should => &mut totals.should,
+        };
+        count.judged += 1;
+        count.held += u64::from(verdict == Verdict::Pass);
+    }
+    totals
+}

@@ -1,0 +1,453 @@
+//! The report as a person reads it in a terminal: 80 columns, plain text with colour on top.
+
+use std::collections::BTreeMap;
+
+use crate::conclusion::Conclusion;
+use crate::layout::{Line, Page, Role, wrap};
+use crate::model::{Case, OperationTimeline, Origin, Report, Run, Subject};
+use crate::verdict::{Level, Verdict};
+
+/// Where the mark stands, behind the group's name.
+const MARK: usize = 10;
+/// Where the clause id stands.
+const CLAUSE: usize = 12;
+/// Where the message stands.
+const MESSAGE: usize = 20;
+/// Room for the column at the right: a duration or a level.
+const RIGHT: usize = 10;
+/// Where the text of a detail stands, behind its name.
+const DETAIL: usize = 14;
+
+/// How to render.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Columns to fill, at least 60.
+    pub width: usize,
+    /// Whether to colour. The text is the same without.
+    pub color: bool,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        Self {
+            width: 80,
+            color: false,
+        }
+    }
+}
+
+/// Renders a report as text.
+pub fn render_text(report: &Report, options: TextOptions) -> String {
+    let mut page = Page::default();
+    let width = options.width.max(60);
+    for (index, run) in report.runs.iter().enumerate() {
+        if index > 0 {
+            page.blank();
+        }
+        Sheet {
+            page: &mut page,
+            width,
+        }
+        .run(run);
+    }
+    if report.runs.len() > 1 {
+        page.blank();
+        Sheet {
+            page: &mut page,
+            width,
+        }
+        .summary(report);
+    }
+    if report.interrupted {
+        page.blank();
+        Sheet { page: &mut page, width }.paragraph(
+            0,
+            Role::Attention,
+            "Interrupted: this report is partial. What was not judged says nothing about the server.",
+        );
+    }
+    page.render(options.color)
+}
+
+/// A duration in microseconds as people read it: `740 µs`, `412 ms`, `3.1 s`, `2 min 5 s`.
+pub fn duration(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} µs"),
+        1_000..1_000_000 => format!("{} ms", (micros + 500) / 1_000),
+        1_000_000..60_000_000 => {
+            let tenths = micros / 100_000;
+            format!("{}.{} s", tenths / 10, tenths % 10)
+        }
+        _ => {
+            let seconds = micros / 1_000_000;
+            format!("{} min {} s", seconds / 60, seconds % 60)
+        }
+    }
+}
+
+/// The page that is being filled.
+struct Sheet<'a> {
+    page: &'a mut Page,
+    width: usize,
+}
+
+impl Sheet<'_> {
+    fn run(&mut self, run: &Run) {
+        self.heading(run);
+        let mut group = "";
+        for case in &run.cases {
+            let shown = if case.group == group {
+                ""
+            } else {
+                case.group.as_str()
+            };
+            group = &case.group;
+            self.case(shown, case);
+            if let Some(timeline) = timeline_of(run, case) {
+                self.timeline(timeline);
+            }
+        }
+        for case in run.cases.iter().filter(|case| needs_detail(case)) {
+            self.page.blank();
+            self.detail(run, case);
+        }
+        self.not_judged(run);
+        for remark in &run.remarks {
+            self.page.blank();
+            self.paragraph(0, Role::Plain, remark);
+        }
+        self.page.blank();
+        self.conclusion(run);
+    }
+
+    fn heading(&mut self, run: &Run) {
+        let mut line = Line::default();
+        line.push(Role::Strong, &run.subject.name);
+        if let Some(version) = &run.subject.version {
+            line.push(Role::Strong, " ").push(Role::Strong, version);
+        }
+        if let Some(sample) = &run.sample {
+            line.push(Role::Plain, " · sample: ")
+                .push(Role::Plain, sample);
+        }
+        if !run.cases.is_empty() {
+            line.push(Role::Plain, " · ")
+                .push(Role::Plain, &duration(run.duration_us));
+        }
+        self.page.line(line);
+        if let Some(whence) = whence(&run.subject) {
+            self.paragraph(0, Role::Faint, &whence);
+        }
+        if !run.cases.is_empty() {
+            self.page.blank();
+        }
+    }
+
+    fn case(&mut self, group: &str, case: &Case) {
+        let (mark, role) = mark(case.verdict);
+        let text = match &case.label {
+            Some(label) => format!("{label:<19} {}", case.message),
+            None => case.message.clone(),
+        };
+        let right = match (case.verdict, case.duration_us) {
+            (Verdict::Note, _) => case.level.to_string(),
+            (_, Some(micros)) => duration(micros),
+            (_, None) => String::new(),
+        };
+        let room = self.width.saturating_sub(MESSAGE + RIGHT + 1);
+        let id = case
+            .clauses
+            .first()
+            .map_or(case.id.as_str(), String::as_str);
+        for (index, text) in wrap(&text, room).iter().enumerate() {
+            let mut line = Line::default();
+            if index == 0 {
+                line.push(Role::Plain, group).tab(MARK);
+                line.push(role, mark).tab(CLAUSE);
+                line.push(role, id).tab(MESSAGE);
+                line.push(Role::Plain, text);
+                let right_width = unicode_width::UnicodeWidthStr::width(right.as_str());
+                line.tab(self.width.saturating_sub(right_width + 2));
+                line.push(Role::Faint, &right);
+            } else {
+                // The text of a labelled case goes on below its text, not below its label.
+                let indent = if case.label.is_some() {
+                    MESSAGE + 2
+                } else {
+                    MESSAGE
+                };
+                line.tab(indent).push(Role::Plain, text);
+            }
+            self.page.line(line);
+        }
+    }
+
+    fn timeline(&mut self, timeline: &OperationTimeline) {
+        for text in wrap(&readiness(timeline), self.width.saturating_sub(MESSAGE + 2)) {
+            let mut line = Line::default();
+            line.tab(MESSAGE + 2).push(Role::Faint, &text);
+            self.page.line(line);
+        }
+    }
+
+    fn detail(&mut self, run: &Run, case: &Case) {
+        let (mark, role) = mark(case.verdict);
+        let mut line = Line::default();
+        line.push(role, mark)
+            .push(role, " ")
+            .push(role, &case.id)
+            .push(Role::Plain, " ");
+        line.push(Role::Strong, case.verdict.as_str());
+        line.push(Role::Plain, &format!(" ({})", case.level));
+        self.page.line(line);
+        for clause in run
+            .coverage
+            .iter()
+            .filter(|clause| case.clauses.contains(&clause.clause))
+        {
+            self.named(
+                "clause",
+                Role::Plain,
+                &format!("{}: {}", clause.clause, clause.statement),
+            );
+        }
+        if let Some(expected) = &case.expected {
+            self.named("expected", Role::Plain, expected);
+        }
+        self.named(
+            "got",
+            Role::Plain,
+            case.got.as_deref().unwrap_or(&case.message),
+        );
+        for (index, evidence) in case.evidence.iter().enumerate() {
+            let name = if index == 0 { "frames" } else { "" };
+            let arrow = if evidence.decisive { ">" } else { "·" };
+            let text = format!(
+                "{arrow} #{} {:>8}  {}",
+                evidence.seq,
+                duration(evidence.at_us),
+                evidence.text
+            );
+            self.named(
+                name,
+                if evidence.decisive { role } else { Role::Plain },
+                &text,
+            );
+        }
+        if let Some(transcript) = &case.transcript {
+            self.named("transcript", Role::Plain, &transcript.path);
+        }
+        if let Some(reproduce) = &case.reproduce {
+            self.named("repeat", Role::Plain, reproduce);
+        }
+    }
+
+    fn named(&mut self, name: &str, role: Role, text: &str) {
+        for (index, text) in wrap(text, self.width.saturating_sub(DETAIL))
+            .iter()
+            .enumerate()
+        {
+            let mut line = Line::default();
+            line.push(Role::Plain, "  ");
+            line.push(Role::Faint, if index == 0 { name } else { "" })
+                .tab(DETAIL);
+            line.push(role, text);
+            self.page.line(line);
+        }
+    }
+
+    fn not_judged(&mut self, run: &Run) {
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for clause in &run.coverage {
+            if let Some(reason) = &clause.not_run {
+                by_reason.entry(reason).or_default().push(&clause.clause);
+            }
+        }
+        if by_reason.is_empty() {
+            return;
+        }
+        self.page.blank();
+        for (reason, clauses) in by_reason {
+            self.paragraph(
+                0,
+                Role::Faint,
+                &format!("not judged: {} ({reason})", clauses.join(", ")),
+            );
+        }
+    }
+
+    fn conclusion(&mut self, run: &Run) {
+        let role = conclusion_role(&run.conclusion);
+        let text = run.conclusion.to_string();
+        let counts = counts(run);
+        let mut lines = wrap(&text, self.width);
+        let last = lines.pop().unwrap_or_default();
+        for text in lines {
+            let mut line = Line::default();
+            line.push(role, &text);
+            self.page.line(line);
+        }
+        let mut line = Line::default();
+        line.push(role, &last);
+        let room = self.width.saturating_sub(line.width() + 2);
+        let counts_width = unicode_width::UnicodeWidthStr::width(counts.as_str());
+        if counts_width > room {
+            self.page.line(std::mem::take(&mut line));
+        }
+        if !counts.is_empty() {
+            line.tab(self.width.saturating_sub(counts_width + 2))
+                .push(Role::Plain, &counts);
+            self.page.line(line);
+        } else if line.width() > 0 {
+            self.page.line(line);
+        }
+    }
+
+    fn summary(&mut self, report: &Report) {
+        let widest = report
+            .runs
+            .iter()
+            .map(|run| title(&run.subject).len())
+            .max()
+            .unwrap_or(0);
+        for run in &report.runs {
+            let mut line = Line::default();
+            line.push(Role::Strong, &title(&run.subject))
+                .tab(widest.min(self.width / 2) + 2);
+            line.push(conclusion_role(&run.conclusion), &short(&run.conclusion));
+            self.page.line(line);
+        }
+    }
+
+    fn paragraph(&mut self, indent: usize, role: Role, text: &str) {
+        for text in wrap(text, self.width.saturating_sub(indent)) {
+            let mut line = Line::default();
+            if indent > 0 {
+                line.tab(indent);
+            }
+            line.push(role, &text);
+            self.page.line(line);
+        }
+    }
+}
+
+fn title(subject: &Subject) -> String {
+    match &subject.version {
+        Some(version) => format!("{} {version}", subject.name),
+        None => subject.name.clone(),
+    }
+}
+
+fn whence(subject: &Subject) -> Option<String> {
+    let from = subject.origin.map(|origin| match origin {
+        Origin::Path => "from PATH",
+        Origin::Cache => "from the cache, pinned",
+        Origin::BuiltIn => "built in",
+        Origin::Command => "as given",
+    });
+    match (&subject.path, from) {
+        (Some(path), Some(from)) => Some(format!("{path} ({from})")),
+        (Some(path), None) => Some(path.clone()),
+        (None, from) => from.map(str::to_owned),
+    }
+}
+
+const fn mark(verdict: Verdict) -> (&'static str, Role) {
+    match verdict {
+        Verdict::Pass => ("✓", Role::Good),
+        Verdict::Note => ("!", Role::Attention),
+        Verdict::Fail | Verdict::Timeout | Verdict::Crash => ("✗", Role::Bad),
+        Verdict::Untestable => ("?", Role::Bad),
+        Verdict::NotApplicable => ("-", Role::Faint),
+        Verdict::Known => ("~", Role::Attention),
+        Verdict::HarnessError => ("#", Role::Bad),
+    }
+}
+
+const fn conclusion_role(conclusion: &Conclusion) -> Role {
+    match conclusion {
+        Conclusion::Qualified { .. } | Conclusion::Partial { .. } => Role::Good,
+        Conclusion::ProtocolOnly { .. } | Conclusion::Interrupted => Role::Attention,
+        Conclusion::NotQualified { .. }
+        | Conclusion::Untestable { .. }
+        | Conclusion::HarnessError { .. } => Role::Bad,
+    }
+}
+
+/// The conclusion without the reason, which stands with the run itself.
+fn short(conclusion: &Conclusion) -> String {
+    match conclusion {
+        Conclusion::Untestable { .. } => "UNTESTABLE".to_owned(),
+        Conclusion::HarnessError { .. } => "HARNESS ERROR".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn counts(run: &Run) -> String {
+    let mut parts = Vec::new();
+    for (level, count) in [
+        (Level::Must, run.totals.must),
+        (Level::Should, run.totals.should),
+    ] {
+        if count.judged > 0 {
+            parts.push(format!("{level} {}/{}", count.held, count.judged));
+        }
+    }
+    parts.join(" · ")
+}
+
+fn needs_detail(case: &Case) -> bool {
+    case.verdict.is_red() || (case.verdict == Verdict::Note && case.expected.is_some())
+}
+
+/// The timeline that belongs below a case: its operation's, where the first answer was not right.
+fn timeline_of<'a>(run: &'a Run, case: &Case) -> Option<&'a OperationTimeline> {
+    let label = case.label.as_ref()?;
+    let timeline = run
+        .operations
+        .iter()
+        .find(|timeline| timeline.operation == *label)?;
+    let answers = case.clauses.iter().any(|id| id == "QUA-4");
+    let settled_at_once = timeline.heard.len() == 1 && timeline.heard[0].right;
+    (answers && !settled_at_once && !timeline.heard.is_empty()).then_some(timeline)
+}
+
+/// `right after 1.2 s, stable after 1.3 s; before: 12 × wrong place, 3 × []`.
+fn readiness(timeline: &OperationTimeline) -> String {
+    let mut text = match (timeline.first_right_us, timeline.stable_us) {
+        (Some(first), Some(stable)) => {
+            format!(
+                "right after {}, stable after {}",
+                duration(first),
+                duration(stable)
+            )
+        }
+        (Some(first), None) => format!("right after {}, never stable", duration(first)),
+        (None, _) => "never right".to_owned(),
+    };
+    let wrong: Vec<String> = timeline
+        .heard
+        .iter()
+        .take_while(|heard| !heard.right)
+        .map(|heard| format!("{} × {}", heard.times, heard.answer))
+        .collect();
+    if !wrong.is_empty() {
+        let word = if timeline.first_right_us.is_some() {
+            "before"
+        } else {
+            "came"
+        };
+        text.push_str(&format!("; {word}: {}", wrong.join(", ")));
+    }
+    let later: Vec<String> = timeline
+        .heard
+        .iter()
+        .skip_while(|heard| !heard.right)
+        .filter(|heard| !heard.right)
+        .map(|heard| format!("{} × {}", heard.times, heard.answer))
+        .collect();
+    if !later.is_empty() {
+        text.push_str(&format!("; between right answers: {}", later.join(", ")));
+    }
+    text
+}
