@@ -1,0 +1,92 @@
+//! Lengths and cuts of text, in the tool's unit: UTF-16 code units.
+
+/// How many UTF-16 code units `text` has.
+pub(crate) fn units(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().map(char::len_utf16).sum()
+    }
+}
+
+/// The longest prefix of `text` that has at most `most` UTF-16 code units. A character that needs
+/// two of them is taken whole or left out (TOOL-7). Costs what it returns, not what it is given.
+pub(crate) fn prefix(text: &str, most: usize) -> &str {
+    let mut taken = 0;
+    for (at, character) in text.char_indices() {
+        taken += character.len_utf16();
+        if taken > most {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+/// A stranger's text as a message may show it: short, and on one line.
+pub(crate) fn excerpt(text: &str) -> String {
+    const MOST: usize = 60;
+    let start = prefix(text, MOST);
+    let mut shown: String = start.chars().flat_map(escaped).collect();
+    if start.len() < text.len() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn escaped(character: char) -> impl Iterator<Item = char> {
+    let escape = breaks_lines(character).then(|| character.escape_default());
+    let plain = escape.is_none().then_some(character);
+    escape.into_iter().flatten().chain(plain)
+}
+
+/// Whether a character would end a line, or steer a terminal, where one line is promised.
+pub(crate) fn breaks_lines(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// TOOL-7: the unit is the UTF-16 code unit.
+    #[test]
+    fn units_are_utf16_code_units() {
+        assert_eq!(units("abc"), 3);
+        assert_eq!(units("é"), 1);
+        assert_eq!(units("😀"), 2);
+    }
+
+    /// TOOL-7: a cut in the middle of a surrogate pair leaves the character out.
+    #[test]
+    fn a_pair_is_never_split() {
+        assert_eq!(prefix("a😀b", 1), "a");
+        assert_eq!(prefix("a😀b", 2), "a");
+        assert_eq!(prefix("a😀b", 3), "a😀");
+        assert_eq!(prefix("a😀b", 4), "a😀b");
+        assert_eq!(prefix("a😀b", 9), "a😀b");
+        assert_eq!(prefix("😀", 0), "");
+    }
+
+    #[test]
+    fn an_excerpt_is_short_and_on_one_line() {
+        assert_eq!(excerpt("a\r\nb\u{2028}"), "a\\r\\nb\\u{2028}");
+        let long = excerpt(&"x".repeat(500));
+        assert_eq!(units(&long), 61);
+    }
+
+    proptest! {
+        /// TOOL-7: a prefix keeps the bound, and one more character would break it.
+        #[test]
+        fn a_prefix_is_the_longest_that_fits(text in any::<String>(), most in 0_usize..40) {
+            let cut = prefix(&text, most);
+            prop_assert!(text.starts_with(cut));
+            prop_assert_eq!(units(cut), cut.encode_utf16().count());
+            prop_assert!(units(cut) <= most);
+            if let Some(next) = text[cut.len()..].chars().next() {
+                prop_assert!(units(cut) + next.len_utf16() > most);
+            }
+        }
+    }
+}
