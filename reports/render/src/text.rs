@@ -1,6 +1,7 @@
 //! The report as a person reads it in a terminal: 80 columns, plain text with colour on top.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use crate::conclusion::Conclusion;
 use crate::layout::{Line, Page, Role, wrap};
@@ -437,7 +438,7 @@ fn readiness(timeline: &OperationTimeline) -> String {
         } else {
             "came"
         };
-        text.push_str(&format!("; {word}: {}", wrong.join(", ")));
+        let _ = write!(text, "; {word}: {}", wrong.join(", "));
     }
     let later: Vec<String> = timeline
         .heard
@@ -447,7 +448,7 @@ fn readiness(timeline: &OperationTimeline) -> String {
         .map(|heard| format!("{} × {}", heard.times, heard.answer))
         .collect();
     if !later.is_empty() {
-        text.push_str(&format!("; between right answers: {}", later.join(", ")));
+        let _ = write!(text, "; between right answers: {}", later.join(", "));
     }
     text
 }
