@@ -46,3 +46,6 @@ pub use recorder::{Bounds, Recorder, Subscription};
 pub use strict::{Deviation, Limits, Malformed, StrictReader};
 pub use tap::{Tap, violation};
 pub use view::{Exchange, View};
+
+#[cfg(test)]
+mod tests;
