@@ -1,0 +1,4 @@
+mod jsonl;
+mod recorder;
+mod strict;
+mod view;
