@@ -86,3 +86,8 @@ impl Catalogue {
             })
     }
 }
+
+/// The JSON Schema of an entry's file.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(Entry).to_value()
+}

@@ -40,3 +40,8 @@ pub fn builtin() -> &'static [Sample] {
 pub fn sample(name: &str) -> Option<&'static Sample> {
     builtin().iter().find(|sample| sample.name == name)
 }
+
+/// The JSON Schema of a `sample.yaml`.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(data::SampleData).to_value()
+}

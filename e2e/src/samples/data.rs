@@ -370,12 +370,12 @@ impl<'a> Folder<'a> {
             let message = format!("there is no workspace/{} to reopen", data.file);
             return Err(self.error(DATA, message));
         }
-        let changed = Some((data.file.as_str(), annotated));
-        let question = self.question(data.operation, &data.at, data.answer, changed)?;
-        if question.at.file != data.file {
+        if data.at.file != data.file {
             let message = format!("a question about {} is asked elsewhere", data.file);
             return Err(self.error(DATA, message));
         }
+        let changed = Some((data.file.as_str(), annotated));
+        let question = self.question(data.operation, &data.at, data.answer, changed)?;
         Ok(Reopened {
             file: data.file,
             text: annotated.text.clone(),

@@ -1,1 +1,311 @@
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
+use super::{Answer, DataError, Operation, Position, Sample, builtin, sample};
+
+const DATA: &str = r"
+language: Foo
+summary: A sample
+questions:
+  - operation: goToDefinition
+    at: main.foo@use
+    answer: {locations: {all: [lib.foo@def]}}
+reopened:
+  - file: main.foo
+    text: main.foo
+    operation: goToDefinition
+    at: main.foo@use
+    answer: {locations: {all: [main.foo@new, lib.foo@def]}}
+";
+
+fn parse(data: &str, main: &str) -> Result<Sample, DataError> {
+    Sample::parse(
+        "foo",
+        [
+            ("sample.yaml", data),
+            ("workspace/main.foo", main),
+            ("workspace/lib.foo", "def ⟦def⟧x\n"),
+            ("reopened/main.foo", "\n⟦new⟧y\n⟦use⟧x"),
+        ],
+    )
+}
+
+#[track_caller]
+fn rejects(from: &str, to: &str) -> String {
+    assert!(DATA.contains(from), "{from} is not in the data");
+    parse(&DATA.replacen(from, to, 1), "use ⟦use⟧x\n")
+        .unwrap_err()
+        .to_string()
+}
+
+/// The files below `folder`, relative and with `/`.
+fn files(folder: &Path) -> BTreeSet<String> {
+    fn walk(root: &Path, folder: PathBuf, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(root, path, found);
+            } else {
+                let relative = path.strip_prefix(root).unwrap().to_str().unwrap();
+                found.insert(relative.replace('\\', "/"));
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    walk(folder, folder.to_owned(), &mut found);
+    found
+}
+
+#[test]
+fn every_file_of_the_folder_is_part_of_the_binary_and_reads() {
+    let mut on_disk = files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("samples"));
+    assert!(on_disk.remove("schema.json"));
+    let embedded = super::embedded::SAMPLES
+        .iter()
+        .flat_map(|(name, files)| files.iter().map(move |(path, _)| format!("{name}/{path}")));
+    assert_eq!(embedded.collect::<BTreeSet<_>>(), on_disk);
+    for (name, files) in super::embedded::SAMPLES {
+        let read = Sample::parse(name, files.iter().copied());
+        assert_eq!(read.as_ref().err(), None);
+    }
+}
+
+#[test]
+fn every_sample_has_several_files_and_is_asked_across_them() {
+    for sample in builtin() {
+        let name = &sample.name;
+        assert!(sample.files.len() >= 3, "{name}");
+        assert!(!sample.reopened.is_empty(), "{name}");
+        let across = |operation: Operation, at_least: usize| {
+            sample
+                .questions
+                .iter()
+                .filter(move |asked| asked.operation == operation)
+                .any(|asked| {
+                    let Answer::Locations(expected) = &asked.answer else {
+                        return false;
+                    };
+                    let elsewhere = expected
+                        .all
+                        .iter()
+                        .filter(|place| place.file != asked.at.file);
+                    expected.all.len() >= at_least && elsewhere.count() > 0
+                })
+        };
+        assert!(across(Operation::GoToDefinition, 1), "{name}");
+        assert!(across(Operation::FindReferences, 3), "{name}");
+        assert!(
+            sample
+                .questions
+                .iter()
+                .any(|asked| asked.operation == Operation::Hover),
+            "{name}"
+        );
+        let implementation =
+            |asked: &super::Question| asked.operation == Operation::GoToImplementation;
+        let has_none = name == "bash";
+        assert_eq!(
+            sample.questions.iter().any(implementation),
+            !has_none,
+            "{name}"
+        );
+    }
+}
+
+/// Every marked name of a built-in sample starts a word: a marker that slipped would not.
+#[test]
+fn every_marker_stands_before_a_name() {
+    for sample in builtin() {
+        for file in &sample.files {
+            for (marker, at) in &file.markers {
+                let line = file.text.lines().nth(at.line as usize).unwrap();
+                let units: Vec<u16> = line.encode_utf16().skip(at.character as usize).collect();
+                let rest = String::from_utf16(&units).unwrap();
+                assert!(
+                    rest.starts_with(char::is_alphabetic),
+                    "{}/{}@{marker}",
+                    sample.name,
+                    file.path
+                );
+            }
+        }
+    }
+}
+
+/// QUA-5: only the new text answers the reopened question; the old text has another word, or none,
+/// at the place asked about or at the place expected.
+#[test]
+fn the_old_text_does_not_answer_a_reopened_question() {
+    for sample in builtin() {
+        for reopened in &sample.reopened {
+            let old = sample.file(&reopened.file).unwrap();
+            assert!(!old.text.contains("doubled"), "{}", sample.name);
+            assert!(reopened.text.contains("doubled"), "{}", sample.name);
+            let Answer::Locations(expected) = &reopened.question.answer else {
+                panic!("{}: asks for places", sample.name)
+            };
+            assert!(expected.all.iter().all(|place| place.file == reopened.file));
+        }
+    }
+}
+
+#[test]
+fn markers_of_the_reopened_text_are_those_of_the_new_text() {
+    let sample = parse(DATA, "use ⟦use⟧x\n").unwrap();
+    let at = |line, character| Position { line, character };
+    assert_eq!(sample.questions[0].at.position, at(0, 4));
+    let reopened = &sample.reopened[0];
+    assert_eq!(reopened.text, "\ny\nx");
+    assert_eq!(reopened.question.at.position, at(2, 0));
+    let Answer::Locations(expected) = &reopened.question.answer else {
+        panic!()
+    };
+    let places: Vec<_> = expected.all.iter().map(ToString::to_string).collect();
+    assert_eq!(places, ["main.foo:2:1", "lib.foo:1:5"]);
+}
+
+#[test]
+fn faults_of_a_sample_are_errors_that_name_the_file() {
+    let faults = [
+        (
+            rejects("at: main.foo@use", "at: main.foo"),
+            "\"main.foo\" is no place: write file@marker",
+        ),
+        (
+            rejects("at: main.foo@use", "at: man.foo@use"),
+            "did you mean \"main.foo\"?",
+        ),
+        (
+            rejects("lib.foo@def", "lib.foo@deff"),
+            "lib.foo has no marker \"deff\"; did you mean \"def\"?",
+        ),
+        (
+            rejects("summary:", "sumary:"),
+            "samples/foo/sample.yaml:3:1: unknown key \"sumary\"",
+        ),
+        (
+            rejects("operation: goToDefinition", "operation: hover"),
+            "a hover is answered by text",
+        ),
+        (
+            rejects(
+                "{locations: {all: [lib.foo@def]}}",
+                "{hover: {contains: [x]}}",
+            ),
+            "goToDefinition is answered by places",
+        ),
+        (
+            rejects("all: [lib.foo@def]", "all: []"),
+            "goToDefinition is answered by places",
+        ),
+        (
+            rejects("text: main.foo", "text: other.foo"),
+            "there is no reopened/other.foo",
+        ),
+        (
+            rejects("file: main.foo", "file: other.foo"),
+            "there is no workspace/other.foo to reopen",
+        ),
+        (
+            rejects("file: main.foo", "file: lib.foo"),
+            "is asked elsewhere",
+        ),
+        (
+            rejects("goToDefinition", "gotoDefinition"),
+            "did you mean \"goToDefinition\"?",
+        ),
+    ];
+    for (message, expected) in faults {
+        assert!(message.starts_with("samples/foo/sample.yaml"), "{message}");
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn faults_of_a_source_are_errors_with_their_place() {
+    assert_eq!(
+        parse(DATA, "1\nuse ⟦use x\n").unwrap_err().to_string(),
+        "samples/foo/workspace/main.foo:2:5: \"⟦\" without \"⟧\" behind it on the same line"
+    );
+    let message = parse(DATA, "${workspace} ⟦use⟧x").unwrap_err().to_string();
+    assert!(
+        message.contains("has both ${workspace} and markers"),
+        "{message}"
+    );
+    let stray = Sample::parse("foo", [("sample.yaml", DATA), ("notes.txt", "")]).unwrap_err();
+    assert!(
+        stray
+            .to_string()
+            .starts_with("samples/foo/notes.txt: belongs to nothing"),
+        "{stray}"
+    );
+    let none = Sample::parse("foo", [("workspace/a.foo", "")]).unwrap_err();
+    assert_eq!(none.to_string(), "samples/foo/sample.yaml: is missing");
+}
+
+#[test]
+fn laying_out_writes_every_file_and_fills_in_the_folder() {
+    let folder = tempfile::Builder::new()
+        .prefix("a \"b\" c")
+        .tempdir()
+        .unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let sample = sample("cpp").unwrap();
+    let laid_out = sample.lay_out(&root).unwrap();
+    let paths: BTreeSet<_> = sample.files.iter().map(|file| file.path.clone()).collect();
+    assert_eq!(files(&root), paths);
+    let database = std::fs::read_to_string(laid_out.path("compile_commands.json")).unwrap();
+    let database: serde_json::Value = serde_json::from_str(&database).unwrap();
+    assert_eq!(database[0]["directory"], root.to_str().unwrap());
+    let main = std::fs::read_to_string(laid_out.path("main.cpp")).unwrap();
+    assert!(!main.contains(['⟦', '⟧']));
+}
+
+#[test]
+fn reopening_writes_the_new_text_and_restoring_the_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = sample("bash").unwrap();
+    let laid_out = sample.lay_out(folder.path()).unwrap();
+    let main = || std::fs::read_to_string(laid_out.path("main.sh")).unwrap();
+    let before = main();
+    laid_out.write_reopened(&sample.reopened[0]).unwrap();
+    assert_eq!(main(), sample.reopened[0].text);
+    laid_out.restore().unwrap();
+    assert_eq!(main(), before);
+}
+
+#[test]
+fn uris_in_any_spelling_are_files_of_the_workspace() {
+    let folder = tempfile::Builder::new().prefix("a b[é").tempdir().unwrap();
+    let laid_out = sample("bash").unwrap().lay_out(folder.path()).unwrap();
+    let uri = url::Url::from_file_path(laid_out.path("lib/area.sh"))
+        .unwrap()
+        .to_string();
+    let lib = Some("lib/area.sh".to_owned());
+    assert_eq!(laid_out.relative(&uri), lib);
+    assert_eq!(laid_out.relative(&uri.replace('[', "%5B")), lib);
+    assert_eq!(laid_out.relative(&uri.replace("%C3%A9", "é")), lib);
+    assert_eq!(laid_out.relative(&uri.replace("%C3%A9", "%c3%a9")), lib);
+    assert_eq!(laid_out.relative("file:///elsewhere/area.sh"), None);
+    assert_eq!(laid_out.relative("untitled:1"), None);
+}
+
+#[test]
+fn a_folder_that_is_a_file_is_an_error_that_names_it() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = sample("bash")
+        .unwrap()
+        .lay_out(file.path())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains(file.path().to_str().unwrap()), "{error}");
+}
+
+#[test]
+fn the_committed_schema_is_current() {
+    assert_eq!(
+        include_str!("../../samples/schema.json"),
+        format!("{:#}\n", super::schema()),
+        "write it again: cargo run -p dsh-e2e --example schemas sample > e2e/samples/schema.json"
+    );
+}

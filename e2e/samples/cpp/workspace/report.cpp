@@ -1,0 +1,8 @@
+#include "geometry.h"
+
+double two_circles() {
+  const Circle small(1);
+  const Circle large(2);
+  const Shape *shapes[] = {&small, &large};
+  return ⟦use-in-report⟧total_area(shapes, 2);
+}

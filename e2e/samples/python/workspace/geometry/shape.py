@@ -1,0 +1,18 @@
+from abc import ABC, abstractmethod
+from typing import List
+
+
+class ⟦shape⟧Shape(ABC):
+    """Anything that covers a part of the plane."""
+
+    @abstractmethod
+    def ⟦shape-area⟧area(self) -> float:
+        """The covered area, in square metres."""
+
+
+def ⟦total-area⟧total_area(shapes: List[Shape]) -> float:
+    """Adds up the areas of all shapes."""
+    total = 0.0
+    for shape in shapes:
+        total += shape.area()
+    return total

@@ -1,0 +1,25 @@
+mod circle;
+mod report;
+mod shape;
+mod square;
+
+use circle::Circle;
+use shape::{total_area, Shape};
+use square::Square;
+
+/// Both halves of a pair.
+fn ⟦doubled⟧doubled(value: f64) -> f64 {
+    value + value
+}
+
+fn is_flat(shape: &dyn Shape) -> bool {
+    shape.area() == 0.0
+}
+
+fn main() {
+    let circle = Circle { radius: 1.0 };
+    let square = Square { side: 2.0 };
+    let total = ⟦use-doubled⟧doubled(total_area(&circle, &square));
+    let flat = is_flat(&circle);
+    println!("{total} {flat} {}", report::two_circles());
+}

@@ -1,0 +1,20 @@
+mod circle;
+mod report;
+mod shape;
+mod square;
+
+use circle::Circle;
+use shape::{⟦import-in-main⟧total_area, Shape};
+use square::Square;
+
+fn is_flat(shape: &dyn ⟦use-shape⟧Shape) -> bool {
+    shape.area() == 0.0
+}
+
+fn main() {
+    let circle = Circle { radius: 1.0 };
+    let square = Square { side: 2.0 };
+    let total = ⟦use-total-area⟧total_area(&circle, &square);
+    let flat = is_flat(&circle);
+    println!("{total} {flat} {}", report::two_circles());
+}

@@ -1,0 +1,9 @@
+import { Shape } from "./shape";
+
+export class ⟦circle⟧Circle implements Shape {
+  constructor(private readonly radius: number) {}
+
+  area(): number {
+    return 3.14159 * this.radius * this.radius;
+  }
+}

@@ -1,0 +1,9 @@
+import { Shape } from "./shape";
+
+export class ⟦square⟧Square implements Shape {
+  constructor(private readonly side: number) {}
+
+  area(): number {
+    return this.side * this.side;
+  }
+}
