@@ -1,1 +1,7 @@
-//! Generic host that adapts configured stdio language servers to the seam.
+//! The generic host that adapts configured stdio language servers to the seam.
+
+mod config;
+#[cfg(test)]
+mod testing;
+
+pub use config::{ConfigError, LspStdioConfig, MAX_BUDGET_MS, ServerConfig, Versions};

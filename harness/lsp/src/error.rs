@@ -49,7 +49,9 @@ pub enum LspError {
         message: String,
     },
     /// The server answered `ContentModified` or `ServerCancelled`: asking again may help (ERR-3).
-    #[error("the language server's answer was out of date (error {server_code}: {message}); asking again may help")]
+    #[error(
+        "the language server's answer was out of date (error {server_code}: {message}); asking again may help"
+    )]
     Stale {
         /// The server's own code.
         server_code: i64,

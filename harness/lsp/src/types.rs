@@ -26,8 +26,12 @@ pub enum Operation {
 
 impl Operation {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [Self; 4] =
-        [Self::GoToDefinition, Self::FindReferences, Self::GoToImplementation, Self::Hover];
+    pub const ALL: [Self; 4] = [
+        Self::GoToDefinition,
+        Self::FindReferences,
+        Self::GoToImplementation,
+        Self::Hover,
+    ];
 
     /// The name on the seam and in the tool, `goToDefinition` for instance.
     pub const fn as_str(self) -> &'static str {
