@@ -97,6 +97,14 @@ pub trait ProcessControl: Send + Sync + 'static {
     /// How the leader ended, if it has.
     fn exited(&self) -> Option<ChildExit>;
 
+    /// Ends when the process no longer has its stdin open, so that whatever is written from then on
+    /// is lost (CRS-1); never while it has, and never where the system cannot tell. A pipe's writer
+    /// sees this as an error condition (`POLLERR`) before it writes anything. Waiting must not keep
+    /// the pipe open: dropping [`ChildIo::stdin`] still closes it.
+    async fn stdin_closed(&self) {
+        std::future::pending().await;
+    }
+
     /// The last bytes of stderr, at most the spec's limit, cut on a UTF-8 boundary (ENV-5).
     fn stderr_tail(&self) -> String;
 
