@@ -83,7 +83,9 @@ pub enum SourceError {
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
     /// Nothing is there.
-    #[error("source file {path:?} does not exist; check the path, relative ones are resolved against the workspace")]
+    #[error(
+        "source file {path:?} does not exist; check the path, relative ones are resolved against the workspace"
+    )]
     Missing {
         /// The file as given.
         path: String,
@@ -97,7 +99,9 @@ pub enum SourceError {
         kind: &'static str,
     },
     /// It resolves to a place outside the workspace.
-    #[error("source file {path:?} lies outside the workspace {workspace:?} (it resolves to {resolved:?})")]
+    #[error(
+        "source file {path:?} lies outside the workspace {workspace:?} (it resolves to {resolved:?})"
+    )]
     OutsideWorkspace {
         /// The file as given.
         path: String,

@@ -1,0 +1,214 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn request(folder: &TempDir, file: &str, max_bytes: u64) -> SourceRequest {
+    SourceRequest {
+        workspace_root: folder.path().to_str().expect("UTF-8").to_owned(),
+        file_path: file.to_owned(),
+        max_bytes,
+    }
+}
+
+fn folder(files: &[(&str, &[u8])]) -> TempDir {
+    let folder = TempDir::new().expect("a folder");
+    for (name, bytes) in files {
+        std::fs::write(folder.path().join(name), bytes).expect("written");
+    }
+    folder
+}
+
+async fn read(folder: &TempDir, file: &str, max_bytes: u64) -> Result<Source, SourceError> {
+    LocalFileSystem::new()
+        .read_source(request(folder, file, max_bytes), &Cancel::new())
+        .await
+}
+
+/// HST-1, HST-4, HST-8
+#[tokio::test]
+async fn a_source_comes_with_its_canonical_names_and_its_text() {
+    let folder = folder(&[("é #1.rs", b"\xEF\xBB\xBFa\r\n\xEF\xBF\xBD\n")]);
+    let source = read(&folder, "./é #1.rs", 100).await.expect("read");
+    let root = folder.path().canonicalize().expect("canonical");
+    assert_eq!(source.text, "a\r\n\u{FFFD}\n");
+    assert_eq!(source.path, root.join("é #1.rs"));
+    assert_eq!(
+        source.uri,
+        format!("{}/%C3%A9%20%231.rs", source.workspace.uri)
+    );
+    assert_eq!(source.workspace, workspace_at(root.clone()));
+
+    let workspace = LocalFileSystem::new()
+        .workspace(folder.path().to_str().expect("UTF-8"), &Cancel::new())
+        .await;
+    assert_eq!(workspace, Ok(source.workspace));
+}
+
+/// HST-3
+#[tokio::test]
+async fn each_rejection_names_the_file_and_the_limit() {
+    let folder = folder(&[
+        ("big", b"123456789"),
+        ("latin", b"caf\xE9"),
+        ("nul", b"a\0"),
+    ]);
+    assert_eq!(
+        read(&folder, "big", 9).await.expect("the exact limit").text,
+        "123456789"
+    );
+    for (file, message) in [
+        (
+            "big",
+            "source file \"big\" is larger than maxDocumentBytes (8 bytes)",
+        ),
+        (
+            "latin",
+            "source file \"latin\" is not UTF-8 text (first invalid byte at offset 3)",
+        ),
+        (
+            "nul",
+            "source file \"nul\" is not text (NUL byte at offset 1)",
+        ),
+        (
+            "none",
+            "source file \"none\" does not exist; check the path, relative ones are resolved \
+             against the workspace",
+        ),
+    ] {
+        assert_eq!(
+            read(&folder, file, 8)
+                .await
+                .expect_err("rejected")
+                .to_string(),
+            message
+        );
+    }
+}
+
+/// HST-3: counted while streaming: the system tells size 0 for this file.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_limit_holds_for_a_file_of_unknown_size() {
+    let request = |max_bytes| SourceRequest {
+        workspace_root: "/proc/self".to_owned(),
+        file_path: "status".to_owned(),
+        max_bytes,
+    };
+    let fs = LocalFileSystem::new();
+    let whole = fs
+        .read_source(request(100_000), &Cancel::new())
+        .await
+        .expect("read");
+    assert!(
+        whole.text.starts_with("Name:") && whole.text.len() > 600,
+        "{:?}",
+        whole.text
+    );
+    let error = fs
+        .read_source(request(600), &Cancel::new())
+        .await
+        .expect_err("rejected");
+    assert_eq!(
+        error,
+        SourceError::TooLarge {
+            path: "status".to_owned(),
+            limit: 600
+        }
+    );
+}
+
+/// A megabyte and more takes several reads and arrives whole.
+#[tokio::test]
+async fn a_large_file_arrives_whole() {
+    let text = "0123456789abcde\n".repeat(200_000);
+    let folder = folder(&[("large", text.as_bytes())]);
+    assert!(read(&folder, "large", 4_000_000).await.expect("read").text == text);
+}
+
+/// CAN-1: no thread is asked for anything.
+#[tokio::test]
+async fn a_cancellation_given_before_does_no_work() {
+    let fs = LocalFileSystem::new();
+    let cancel = Cancel::new();
+    let reason = CancelReason::Timeout(Duration::from_millis(3));
+    cancel.cancel(reason);
+    let outcome = fs
+        .hop(&cancel, |_| -> Result<(), _> { panic!("worked") })
+        .await;
+    assert_eq!(outcome, Err(reason));
+    let folder = folder(&[]);
+    let error = fs
+        .read_source(request(&folder, "none", 1), &cancel)
+        .await
+        .expect_err("cancelled");
+    assert_eq!(error, SourceError::Cancelled(reason));
+    assert_eq!(error.to_string(), "source read timed out after 3 ms");
+    let error = fs
+        .workspace("relative", &cancel)
+        .await
+        .expect_err("cancelled");
+    assert_eq!(error, WorkspaceError::Cancelled(reason));
+}
+
+/// CAN-2, CAN-8: the caller is released while the thread is still inside its system call, and
+/// closing waits for that thread.
+#[tokio::test]
+async fn a_cancelled_caller_is_released_at_once_and_closing_waits_for_the_thread() {
+    let fs = Arc::new(LocalFileSystem::new());
+    let cancel = Cancel::new();
+    let (entered, mut inside) = tokio::sync::mpsc::unbounded_channel();
+    let (leave, gate) = std::sync::mpsc::channel::<()>();
+    let work = move |stop: &Stop| {
+        entered.send(()).expect("the test waits");
+        gate.recv().expect("the test opens the gate");
+        stop.check()
+    };
+    let caller = async {
+        let outcome = fs.hop(&cancel, work).await;
+        assert_eq!(outcome, Err(CancelReason::Caller));
+    };
+    let giving_up = async {
+        inside.recv().await.expect("the thread is inside");
+        cancel.cancel(CancelReason::Caller);
+    };
+    tokio::join!(caller, giving_up);
+
+    let mut closing = Box::pin(fs.close());
+    assert!(
+        futures_pending(&mut closing).await,
+        "a thread is still inside"
+    );
+    leave.send(()).expect("the thread waits");
+    closing.await;
+    assert!(fs.running.is_empty());
+}
+
+/// Whether the future is pending when polled once.
+async fn futures_pending(future: &mut (impl Future<Output = ()> + Unpin)) -> bool {
+    std::future::poll_fn(|cx| {
+        std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx).is_pending())
+    })
+    .await
+}
+
+/// DIS-4
+#[tokio::test]
+async fn a_closed_provider_reads_nothing() {
+    let folder = folder(&[("a", b"a")]);
+    let fs = LocalFileSystem::new();
+    fs.close().await;
+    fs.close().await;
+    let error = fs
+        .read_source(request(&folder, "a", 1), &Cancel::new())
+        .await;
+    assert_eq!(error, Err(SourceError::Cancelled(CancelReason::Disposed)));
+}
+
+/// HST-9
+#[test]
+fn the_provider_is_of_the_local_world() {
+    assert_eq!(LocalFileSystem::new().world(), &ExecutionWorld::local());
+}
