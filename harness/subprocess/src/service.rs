@@ -102,7 +102,7 @@ pub trait ProcessControl: Send + Sync + 'static {
     /// sees this as an error condition (`POLLERR`) before it writes anything. Waiting must not keep
     /// the pipe open: dropping [`ChildIo::stdin`] still closes it.
     async fn stdin_closed(&self) {
-        std::future::pending().await;
+        std::future::pending::<()>().await;
     }
 
     /// The last bytes of stderr, at most the spec's limit, cut on a UTF-8 boundary (ENV-5).
