@@ -124,10 +124,10 @@ impl Entry<'_> {
     fn required<T>(
         &mut self,
         key: &str,
-        read: impl Fn(&Self, &str, Value) -> Result<T, ConfigError>,
+        read: impl Fn(&Self, &str, &Value) -> Result<T, ConfigError>,
     ) -> Result<T, ConfigError> {
         match self.take(key) {
-            Some(value) => read(self, key, value),
+            Some(value) => read(self, key, &value),
             None => Err(self.error(key, "is missing; it is required")),
         }
     }
@@ -136,35 +136,35 @@ impl Entry<'_> {
     fn into_field<T>(
         &mut self,
         key: &str,
-        read: impl Fn(&Self, &str, Value) -> Result<T, ConfigError>,
+        read: impl Fn(&Self, &str, &Value) -> Result<T, ConfigError>,
         field: &mut T,
     ) -> Result<(), ConfigError> {
         if let Some(value) = self.take(key) {
-            *field = read(self, key, value)?;
+            *field = read(self, key, &value)?;
         }
         Ok(())
     }
 
-    fn string(&self, key: &str, value: Value) -> Result<String, ConfigError> {
+    fn string(&self, key: &str, value: &Value) -> Result<String, ConfigError> {
         match value {
-            Value::String(text) => Ok(text),
-            other => Err(self.error(key, not_a_string(&other))),
+            Value::String(text) => Ok(text.clone()),
+            other => Err(self.error(key, not_a_string(other))),
         }
     }
 
-    fn strings(&self, key: &str, value: Value) -> Result<Vec<String>, ConfigError> {
+    fn strings(&self, key: &str, value: &Value) -> Result<Vec<String>, ConfigError> {
         let Value::Array(items) = value else {
             return Err(self.error(
                 key,
-                format!("must be a list of strings, got {}", shown(&value)),
+                format!("must be a list of strings, got {}", shown(value)),
             ));
         };
         items
-            .into_iter()
+            .iter()
             .enumerate()
             .map(|(index, item)| match item {
-                Value::String(text) => Ok(text),
-                other => Err(self.error(&format!("{key}.{index}"), not_a_string(&other))),
+                Value::String(text) => Ok(text.clone()),
+                other => Err(self.error(&format!("{key}.{index}"), not_a_string(other))),
             })
             .collect()
     }
@@ -172,56 +172,56 @@ impl Entry<'_> {
     fn strings_by_name(
         &self,
         key: &str,
-        value: Value,
+        value: &Value,
     ) -> Result<BTreeMap<String, String>, ConfigError> {
         let Value::Object(table) = value else {
             return Err(self.error(
                 key,
-                format!("must be a table of strings, got {}", shown(&value)),
+                format!("must be a table of strings, got {}", shown(value)),
             ));
         };
         table
-            .into_iter()
+            .iter()
             .map(|(name, item)| match item {
-                Value::String(text) => Ok((name, text)),
+                Value::String(text) => Ok((name.clone(), text.clone())),
                 other => Err(ConfigError::at(
-                    &["servers", self.id, key, &name],
-                    not_a_string(&other),
+                    &["servers", self.id, key, name],
+                    not_a_string(other),
                 )),
             })
             .collect()
     }
 
-    fn count(&self, key: &str, value: Value) -> Result<u64, ConfigError> {
-        self.integer(key, &value, "a positive integer of bytes", u64::MAX)
+    fn count(&self, key: &str, value: &Value) -> Result<u64, ConfigError> {
+        self.integer(key, value, "a positive integer of bytes", u64::MAX)
     }
 
-    fn budget(&self, key: &str, value: Value) -> Result<u64, ConfigError> {
-        self.integer(key, &value, rules::BUDGET, super::MAX_BUDGET_MS)
+    fn budget(&self, key: &str, value: &Value) -> Result<u64, ConfigError> {
+        self.integer(key, value, rules::BUDGET, super::MAX_BUDGET_MS)
     }
 
-    fn times(&self, key: &str, value: Value) -> Result<u32, ConfigError> {
-        if value == Value::from(0) {
+    fn times(&self, key: &str, value: &Value) -> Result<u32, ConfigError> {
+        if value.as_u64() == Some(0) {
             return Ok(0);
         }
-        let times = self.integer(key, &value, rules::TIMES, rules::MAX_TIMES.into())?;
+        let times = self.integer(key, value, rules::TIMES, rules::MAX_TIMES.into())?;
         Ok(u32::try_from(times).unwrap_or(rules::MAX_TIMES))
     }
 
-    fn flag(&self, key: &str, value: Value) -> Result<bool, ConfigError> {
+    fn flag(&self, key: &str, value: &Value) -> Result<bool, ConfigError> {
         match value {
-            Value::Bool(flag) => Ok(flag),
-            other => Err(self.error(key, format!("must be true or false, got {}", shown(&other)))),
+            Value::Bool(flag) => Ok(*flag),
+            other => Err(self.error(key, format!("must be true or false, got {}", shown(other)))),
         }
     }
 
-    fn versions(&self, key: &str, value: Value) -> Result<Versions, ConfigError> {
+    fn versions(&self, key: &str, value: &Value) -> Result<Versions, ConfigError> {
         match value.as_str() {
             Some("fixed") => Ok(Versions::Fixed),
             Some("rising") => Ok(Versions::Rising),
             _ => Err(self.error(
                 key,
-                format!("must be fixed or rising, got {}", shown(&value)),
+                format!("must be fixed or rising, got {}", shown(value)),
             )),
         }
     }

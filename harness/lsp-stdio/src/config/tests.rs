@@ -14,7 +14,7 @@ fn refused(value: Value) -> ConfigError {
 }
 
 #[track_caller]
-fn refused_at(key: &str, value: Value) -> String {
+fn refused_at(key: &str, value: &Value) -> String {
     let error = refused(entry(key, value.clone()));
     assert!(
         error.key().starts_with(&format!("servers.x.{key}")),
@@ -128,7 +128,7 @@ fn budgets_are_positive_and_bounded() {
             (json!(true), "true"),
             (json!([1]), "a list"),
         ] {
-            let message = refused_at(key, value.clone());
+            let message = refused_at(key, &value);
             assert!(message.contains(reason), "{value}: {message}");
             assert!(message.contains("2147483647"), "{message}");
         }
@@ -149,7 +149,7 @@ fn byte_caps_are_positive() {
             json!(null),
             json!(1e40),
         ] {
-            assert!(refused_at(key, value).contains("positive integer of bytes"));
+            assert!(refused_at(key, &value).contains("positive integer of bytes"));
         }
         assert!(LspStdioConfig::from_value(entry(key, json!(u64::MAX))).is_ok());
     }
@@ -157,19 +157,19 @@ fn byte_caps_are_positive() {
 
 #[test]
 fn values_of_the_wrong_kind_are_named() {
-    assert!(refused_at("command", json!(5)).contains("put it in quotes"));
-    assert!(refused_at("command", json!("  ")).contains("blank"));
-    assert!(refused_at("args", json!("--stdio")).contains("list of strings"));
-    assert!(refused_at("args", json!(["a", 5])).contains("servers.x.args.1"));
-    assert!(refused_at("args", json!(["a", "b\0"])).contains("servers.x.args.1"));
-    assert!(refused_at("env", json!({"PORT": 8080})).contains("servers.x.env.PORT"));
-    assert!(refused_at("env", json!({"A=B": ""})).contains("no environment can hold"));
-    assert!(refused_at("env", json!({"A": "\0"})).contains("NUL"));
-    assert!(refused_at("retryStale", json!(-1)).contains("from 0"));
-    assert!(refused_at("retryStale", json!(2_147_483_648_u64)).contains("too large"));
-    assert!(refused_at("announceConfiguration", json!("yes")).contains("true or false"));
-    assert!(refused_at("versions", json!("falling")).contains("fixed or rising"));
-    assert!(refused_at("extensionToLanguage", json!([])).contains("table of strings"));
+    assert!(refused_at("command", &json!(5)).contains("put it in quotes"));
+    assert!(refused_at("command", &json!("  ")).contains("blank"));
+    assert!(refused_at("args", &json!("--stdio")).contains("list of strings"));
+    assert!(refused_at("args", &json!(["a", 5])).contains("servers.x.args.1"));
+    assert!(refused_at("args", &json!(["a", "b\0"])).contains("servers.x.args.1"));
+    assert!(refused_at("env", &json!({"PORT": 8080})).contains("servers.x.env.PORT"));
+    assert!(refused_at("env", &json!({"A=B": ""})).contains("no environment can hold"));
+    assert!(refused_at("env", &json!({"A": "\0"})).contains("NUL"));
+    assert!(refused_at("retryStale", &json!(-1)).contains("from 0"));
+    assert!(refused_at("retryStale", &json!(2_147_483_648_u64)).contains("too large"));
+    assert!(refused_at("announceConfiguration", &json!("yes")).contains("true or false"));
+    assert!(refused_at("versions", &json!("falling")).contains("fixed or rising"));
+    assert!(refused_at("extensionToLanguage", &json!([])).contains("table of strings"));
 }
 
 /// SEAM-3: what no registration would take fails at once, under the registration's own code.
