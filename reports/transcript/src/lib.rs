@@ -44,7 +44,7 @@ pub use event::{Direction, Event, EventBody, Frame, Member, Termination};
 pub use raw::Raw;
 pub use recorder::{Bounds, Recorder, Subscription};
 pub use strict::{Deviation, Limits, Malformed, StrictReader};
-pub use tap::{Tap, violation};
+pub use tap::{Splitter, Tap, violation};
 pub use view::{Exchange, View};
 
 #[cfg(test)]

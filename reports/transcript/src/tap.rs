@@ -2,7 +2,7 @@
 
 use crate::event::{Direction, EventBody, Frame};
 use crate::raw::Raw;
-use crate::recorder::Recorder;
+use crate::recorder::{Bounds, Recorder};
 use crate::strict::{Item, StrictReader};
 
 /// Watches one direction of one process's pipes.
@@ -14,7 +14,42 @@ use crate::strict::{Item, StrictReader};
 pub struct Tap {
     recorder: Recorder,
     process: Option<u32>,
+    splitter: Splitter,
+}
+
+impl Tap {
+    /// A tap at the start of the stream that goes in `direction` of process `process` (from 1).
+    pub fn new(recorder: Recorder, process: impl Into<Option<u32>>, direction: Direction) -> Self {
+        let splitter = Splitter::new(direction, recorder.bounds());
+        Self {
+            recorder,
+            process: process.into(),
+            splitter,
+        }
+    }
+
+    /// Records what passed.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let (recorder, process) = (&self.recorder, self.process);
+        self.splitter.bytes(bytes, |body| {
+            recorder.emit(process, body);
+        });
+    }
+
+    /// Records that the stream ended; further calls record nothing.
+    pub fn end(&mut self) {
+        let (recorder, process) = (&self.recorder, self.process);
+        self.splitter.end(|body| {
+            recorder.emit(process, body);
+        });
+    }
+}
+
+/// A [`Tap`] without a recorder: bytes in, events out.
+#[derive(Debug)]
+pub struct Splitter {
     direction: Direction,
+    bounds: Bounds,
     reader: StrictReader,
     /// Stray bytes kept so far, and those that were not.
     stray: usize,
@@ -22,15 +57,13 @@ pub struct Tap {
     ended: bool,
 }
 
-impl Tap {
-    /// A tap at the start of the stream that goes in `direction` of process `process` (from 1).
-    pub fn new(recorder: Recorder, process: impl Into<Option<u32>>, direction: Direction) -> Self {
-        let reader = StrictReader::new(recorder.bounds().reader);
-        let process = process.into();
+impl Splitter {
+    /// At the start of the stream that goes in `direction`.
+    pub fn new(direction: Direction, bounds: Bounds) -> Self {
+        let reader = StrictReader::new(bounds.reader);
         Self {
-            recorder,
-            process,
             direction,
+            bounds,
             reader,
             stray: 0,
             dropped: 0,
@@ -38,67 +71,62 @@ impl Tap {
         }
     }
 
-    /// Records what passed.
-    pub fn bytes(&mut self, bytes: &[u8]) {
-        let (direction, process) = (self.direction, self.process);
-        let bounds = self.recorder.bounds();
-        let (recorder, stray, dropped) = (&self.recorder, &mut self.stray, &mut self.dropped);
+    /// Gives the events of what passed to `sink`.
+    pub fn bytes(&mut self, bytes: &[u8], mut sink: impl FnMut(EventBody)) {
+        let (direction, bounds) = (self.direction, self.bounds);
+        let (stray, dropped) = (&mut self.stray, &mut self.dropped);
         self.reader.feed(bytes, |item| match item {
             Item::Frame(frame) => {
-                let frame = Frame::capture(direction, &frame, bounds.body);
-                recorder.emit(process, EventBody::Frame(frame));
+                sink(EventBody::Frame(Frame::capture(
+                    direction,
+                    &frame,
+                    bounds.body,
+                )));
             }
-            Item::Violation { .. } => {
-                recorder.emit(process, violation(direction, &item, bounds.stray));
-            }
+            Item::Violation { .. } => sink(violation(direction, &item, bounds.stray)),
             Item::Stray { offset, bytes } => {
-                let kept = bytes.len().min(bounds.stray - (*stray).min(bounds.stray));
+                let kept = bytes.len().min(bounds.stray - *stray);
                 *stray += kept;
                 *dropped += (bytes.len() - kept) as u64;
                 if kept > 0 {
                     let bytes = Raw::copy(&bytes[..kept]);
-                    let body = EventBody::Stray {
+                    sink(EventBody::Stray {
                         direction,
                         offset,
                         bytes,
                         dropped: 0,
                         reason: None,
-                    };
-                    recorder.emit(process, body);
+                    });
                 }
             }
         });
     }
 
-    /// Records that the stream ended; further calls record nothing.
-    pub fn end(&mut self) {
+    /// Gives the events of the stream's end to `sink`; further calls give none.
+    pub fn end(&mut self, mut sink: impl FnMut(EventBody)) {
         if std::mem::replace(&mut self.ended, true) {
             return;
         }
         let (direction, total) = (self.direction, self.reader.taken());
-        let limit = self.recorder.bounds().stray;
         if let Some(item) = self.reader.end() {
-            self.recorder
-                .emit(self.process, violation(direction, &item, limit));
+            sink(violation(direction, &item, self.bounds.stray));
         }
         if self.dropped > 0 {
             let (offset, bytes) = (total - self.dropped, Raw::default());
             let dropped = self.dropped;
-            let body = EventBody::Stray {
+            sink(EventBody::Stray {
                 direction,
                 offset,
                 bytes,
                 dropped,
                 reason: None,
-            };
-            self.recorder.emit(self.process, body);
+            });
         }
-        self.recorder
-            .emit(self.process, EventBody::Closed { direction, total });
+        sink(EventBody::Closed { direction, total });
     }
 }
 
-/// The event of a violation, with at most `limit` of its bytes.
+/// The event of bytes that are no frame, with at most `limit` of them.
 pub fn violation(direction: Direction, item: &Item<'_>, limit: usize) -> EventBody {
     let (offset, reason, header, body) = match item {
         Item::Violation {
