@@ -1,1 +1,5 @@
 //! The agent: system prompt assembly.
+
+mod prompt;
+
+pub use prompt::{PromptSection, SectionHandle, SystemPrompt, SystemPromptPlugin};

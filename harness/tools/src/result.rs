@@ -1,0 +1,104 @@
+//! Calls, results, and the events about them.
+
+use std::sync::Arc;
+
+use dsh_kernel::Event;
+use dsh_session::Session;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{ContentBlock, ToolError};
+
+/// A call as the model made it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToolCall {
+    /// The model's id for it.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Any JSON.
+    pub arguments: Value,
+}
+
+/// A message that a post-execute stage adds behind the results of a step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextMessage {
+    /// Where it comes from, typed by the plugin that adds it; not for the model.
+    pub source: Value,
+    /// What the model reads.
+    pub content: Vec<ContentBlock>,
+}
+
+/// How a call ended. The caller and the listeners of `tools/result` see the same one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolResult {
+    /// The id of the call.
+    pub call_id: String,
+    /// The tool.
+    pub name: String,
+    /// Whether the call failed; then there is a code and no value.
+    pub is_error: bool,
+    /// The stable code of the failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The canonical value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// What the model reads: the rendered value, or the failure's message.
+    pub content: Vec<ContentBlock>,
+    /// What post-execute stages added, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contexts: Vec<ContextMessage>,
+}
+
+impl ToolResult {
+    pub(crate) fn failed(call: &ToolCall, error: &ToolError) -> Self {
+        Self {
+            call_id: call.id.clone(),
+            name: call.name.clone(),
+            is_error: true,
+            code: Some(error.code().to_owned()),
+            value: None,
+            content: vec![ContentBlock::text(error.message())],
+            contexts: Vec::new(),
+        }
+    }
+
+    /// The text of all blocks, one after the other.
+    pub fn text(&self) -> String {
+        self.content.iter().map(ContentBlock::as_text).collect()
+    }
+}
+
+/// `tools/post-execute`: a call was executed, and the post-execute stages have decided.
+#[derive(Clone, Debug)]
+pub struct PostExecuted {
+    /// The call.
+    pub call: ToolCall,
+    /// The conversation it belongs to.
+    pub session: Option<Session>,
+    /// The code of the failure; none after a success.
+    pub code: Option<String>,
+}
+
+impl Event for PostExecuted {
+    const NAME: &'static str = "tools/post-execute";
+}
+
+/// `tools/result`: a call ended; once for every call, whatever happened to it (RUN-6).
+#[derive(Clone, Debug)]
+pub struct ResultReady {
+    /// The call.
+    pub call: ToolCall,
+    /// The conversation it belongs to.
+    pub session: Option<Session>,
+    /// What the caller gets.
+    pub result: Arc<ToolResult>,
+}
+
+impl Event for ResultReady {
+    const NAME: &'static str = "tools/result";
+}
