@@ -1,1 +1,16 @@
-//! Clauses as data, scenario format, subjects, runner, monitors.
+//! Clauses as data, and what witnesses them.
+//!
+//! A clause is one rule of the contract: its id, how binding it is, whom it binds, where it comes
+//! from, and what it says. Checks refer to clauses by id and take their level from here; no check
+//! has an opinion of its own on how binding something is.
+
+mod clause;
+mod evidence;
+mod schema;
+
+pub use clause::{
+    Clause, Clauses, ClausesError, Judged, Level, Profile, Section, Side, Source, SourceError,
+    UnknownClause,
+};
+pub use evidence::{Evidence, EvidenceError, Witness, WitnessKind};
+pub use schema::clauses_schema;
