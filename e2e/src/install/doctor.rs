@@ -1,0 +1,209 @@
+//! What a person needs to know to get a server to work here.
+
+use std::path::PathBuf;
+
+use tokio_util::sync::CancellationToken;
+
+use super::process::{self, Invocation};
+use super::version::{major, read_version, telling_line};
+use super::{Candidate, Installer, LocateError, cache};
+use crate::catalogue::{Entry, Recipe, RecipeKind, VersionProbe};
+
+/// The state of one server on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The entry's name.
+    pub server: String,
+    /// Every program of its name, in the order in which they are considered; the first that tells
+    /// its version is the one in use.
+    pub candidates: Vec<Candidate>,
+    /// Installations that were interrupted, or are of another version than the catalogue's.
+    pub leftovers: Vec<PathBuf>,
+    /// What its recipes need.
+    pub tools: Vec<Tool>,
+    /// What to run next; `None` when there is nothing to do.
+    pub advice: Option<String>,
+}
+
+impl Diagnosis {
+    /// The program in use.
+    pub fn in_use(&self) -> Option<&Candidate> {
+        self.candidates
+            .iter()
+            .find(|candidate| candidate.version.is_ok())
+    }
+}
+
+/// A program that a recipe needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tool {
+    /// Its name.
+    pub name: &'static str,
+    /// The recipe that needs it.
+    pub recipe: RecipeKind,
+    /// Its version, or why it does not do.
+    pub state: Result<String, String>,
+}
+
+impl Installer {
+    /// Looks at everything that has to do with the server, and changes nothing.
+    pub async fn doctor(
+        &self,
+        entry: &Entry,
+        cancel: &CancellationToken,
+    ) -> Result<Diagnosis, LocateError> {
+        let candidates = self.candidates(entry, cancel).await?;
+        let mut tools: Vec<Tool> = Vec::new();
+        for recipe in entry.recipes_on(self.machine.platform) {
+            self.look_at_tools(recipe, &mut tools, cancel).await?;
+        }
+        let installations = cache::installations(&self.cache, &entry.name).unwrap_or_default();
+        let current: Vec<_> = entry
+            .recipes_on(self.machine.platform)
+            .filter_map(|recipe| cache::Slot::of(&self.cache, entry, recipe))
+            .filter(cache::Slot::is_finished)
+            .map(|slot| slot.folder)
+            .collect();
+        let leftovers: Vec<_> = installations
+            .into_iter()
+            .filter(|folder| !current.contains(folder))
+            .collect();
+        let found = candidates.iter().any(|candidate| candidate.version.is_ok());
+        let advice = self.advice(entry, found, &tools, &leftovers);
+        Ok(Diagnosis {
+            server: entry.name.clone(),
+            candidates,
+            leftovers,
+            tools,
+            advice,
+        })
+    }
+
+    fn advice(
+        &self,
+        entry: &Entry,
+        found: bool,
+        tools: &[Tool],
+        leftovers: &[PathBuf],
+    ) -> Option<String> {
+        let name = &entry.name;
+        if found {
+            let clear = format!("dsh-conform servers remove {name}  (clears what is left over)");
+            return (!leftovers.is_empty()).then_some(clear);
+        }
+        let fails = |kind| {
+            tools
+                .iter()
+                .any(|tool| tool.recipe == kind && tool.state.is_err())
+        };
+        let mut recipes = entry
+            .recipes_on(self.machine.platform)
+            .map(Recipe::kind)
+            .filter(|kind| *kind != RecipeKind::Path && !fails(*kind));
+        Some(match recipes.next() {
+            Some(RecipeKind::SystemPackage) if recipes.next().is_none() => {
+                format!("dsh-conform servers install {name} --system")
+            }
+            Some(_) => format!("dsh-conform servers install {name}"),
+            None => {
+                let mut missing: Vec<_> = tools
+                    .iter()
+                    .filter(|tool| tool.state.is_err())
+                    .map(|tool| tool.name)
+                    .collect();
+                missing.dedup();
+                format!(
+                    "install one of: {}; then dsh-conform servers install {name}",
+                    missing.join(", ")
+                )
+            }
+        })
+    }
+
+    async fn look_at_tools(
+        &self,
+        recipe: &Recipe,
+        tools: &mut Vec<Tool>,
+        cancel: &CancellationToken,
+    ) -> Result<(), LocateError> {
+        let kind = recipe.kind();
+        let needed: &[(&'static str, &str, &[&str])] = match recipe {
+            Recipe::Path(_) => &[],
+            Recipe::Npm(_) => &[
+                ("node", "node", &["--version"]),
+                ("npm", "npm", &["--version"]),
+            ],
+            Recipe::Pypi(_) => &[
+                ("python3", "python3", &["--version"]),
+                (
+                    "python3 venv",
+                    "python3",
+                    &["-c", "import venv, ensurepip; print(ensurepip.version())"],
+                ),
+            ],
+            Recipe::RustupComponent(_) => &[("rustup", "rustup", &["--version"])],
+            Recipe::SystemPackage(_) => &[("apt-get", "apt-get", &["--version"])],
+            Recipe::Cargo(_) => &[("cargo", "cargo", &["--version"])],
+        };
+        for (name, program, args) in needed {
+            let state = self.ask(program, args, cancel).await?;
+            let state = match (recipe, state) {
+                (Recipe::Npm(npm), Ok(version))
+                    if *name == "node" && major(&version).is_some_and(|major| major < npm.node) =>
+                {
+                    Err(format!(
+                        "version {version} is too old: {} or newer is needed",
+                        npm.node
+                    ))
+                }
+                (_, state) => state,
+            };
+            tools.push(Tool {
+                name,
+                recipe: kind,
+                state,
+            });
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        program: &str,
+        args: &[&str],
+        cancel: &CancellationToken,
+    ) -> Result<Result<String, String>, LocateError> {
+        let variables = &self.machine.variables;
+        let Some(path) = process::on_path(program, variables).into_iter().next() else {
+            return Ok(Err("not on PATH".to_owned()));
+        };
+        let folder = path.ancestors().last().unwrap_or(&path).to_owned();
+        let invocation = Invocation::new(&path, args.iter().copied(), folder);
+        let run = process::run(
+            &invocation,
+            variables,
+            Some(self.probe_limit),
+            &|_| (),
+            cancel,
+        );
+        let probe = VersionProbe {
+            command: None,
+            args: Vec::new(),
+            after: None,
+        };
+        Ok(match run.await {
+            Ok(finished) if finished.status.success() => {
+                Ok(read_version(&probe, &finished.stdout).unwrap_or_else(|| "unknown".to_owned()))
+            }
+            Ok(finished) => {
+                let said = telling_line(&finished.stderr).unwrap_or("it failed");
+                Err(said.to_owned())
+            }
+            Err(process::RunError::Cancelled) => return Err(LocateError::Cancelled),
+            Err(process::RunError::TimedOut(limit)) => {
+                Err(format!("no answer within {} s", limit.as_secs()))
+            }
+            Err(process::RunError::Start(error)) => Err(format!("does not start: {error}")),
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! Finding a server: the programs of its name, each asked for its version.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::cache::Slot;
+use super::process::{self, Invocation, RunError};
+use super::version::{read_version, telling_line};
+use super::{Candidate, Installer, LocateError, Located, Origin, Rejected};
+use crate::catalogue::{Entry, Recipe};
+
+/// How long a program has to tell its version.
+pub(super) const PROBE_LIMIT: Duration = Duration::from_secs(20);
+
+/// A program that may be the server.
+#[derive(Debug, Clone)]
+struct Suspect {
+    program: PathBuf,
+    origin: Origin,
+}
+
+impl Installer {
+    /// Finds the server: the first program on PATH that tells its version, else one in the cache.
+    pub async fn locate(
+        &self,
+        entry: &Entry,
+        cancel: &CancellationToken,
+    ) -> Result<Located, LocateError> {
+        let mut suspects = self.suspects_on_path(entry);
+        suspects.extend(self.suspects_in_cache(entry));
+        self.first_of(entry, suspects, cancel).await
+    }
+
+    /// Every program that may be the server, in the order of [`Self::locate`], with what it says.
+    pub async fn candidates(
+        &self,
+        entry: &Entry,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Candidate>, LocateError> {
+        let mut candidates = Vec::new();
+        let in_cache = self.suspects_in_cache(entry);
+        for suspect in self.suspects_on_path(entry).into_iter().chain(in_cache) {
+            let version = self.probe(entry, &suspect.program, cancel).await?;
+            let Suspect { program, origin } = suspect;
+            candidates.push(Candidate {
+                path: program,
+                origin,
+                version,
+            });
+        }
+        Ok(candidates)
+    }
+
+    pub(super) async fn locate_on_path(
+        &self,
+        entry: &Entry,
+        cancel: &CancellationToken,
+    ) -> Result<Located, LocateError> {
+        self.first_of(entry, self.suspects_on_path(entry), cancel)
+            .await
+    }
+
+    pub(super) async fn locate_in(
+        &self,
+        entry: &Entry,
+        recipe: &Recipe,
+        slot: &Slot,
+        cancel: &CancellationToken,
+    ) -> Result<Located, LocateError> {
+        self.first_of(entry, vec![suspect_in(entry, recipe, slot)], cancel)
+            .await
+    }
+
+    async fn first_of(
+        &self,
+        entry: &Entry,
+        suspects: Vec<Suspect>,
+        cancel: &CancellationToken,
+    ) -> Result<Located, LocateError> {
+        let mut rejected = Vec::new();
+        for Suspect { program, origin } in suspects {
+            match self.probe(entry, &program, cancel).await? {
+                Ok(version) => {
+                    return Ok(Located {
+                        server: entry.name.clone(),
+                        command: program,
+                        args: entry.launch.args.clone(),
+                        version,
+                        origin,
+                        rejected,
+                    });
+                }
+                Err(reason) => rejected.push(Rejected {
+                    path: program,
+                    reason,
+                }),
+            }
+        }
+        Err(LocateError::Absent {
+            server: entry.name.clone(),
+            rejected,
+        })
+    }
+
+    fn suspects_on_path(&self, entry: &Entry) -> Vec<Suspect> {
+        process::on_path(&entry.launch.command, &self.machine.variables)
+            .into_iter()
+            .map(|program| Suspect {
+                program,
+                origin: Origin::Path,
+            })
+            .collect()
+    }
+
+    fn suspects_in_cache(&self, entry: &Entry) -> Vec<Suspect> {
+        entry
+            .recipes_on(self.machine.platform)
+            .filter_map(|recipe| Some((recipe, Slot::of(&self.cache, entry, recipe)?)))
+            .filter(|(_, slot)| slot.is_finished())
+            .map(|(recipe, slot)| suspect_in(entry, recipe, &slot))
+            .collect()
+    }
+
+    /// Asks `program` for its version. The inner error is the reason why it does not count.
+    async fn probe(
+        &self,
+        entry: &Entry,
+        program: &Path,
+        cancel: &CancellationToken,
+    ) -> Result<Result<String, String>, LocateError> {
+        let asked = match &entry.version.command {
+            Some(name) => program.with_file_name(name),
+            None => program.to_owned(),
+        };
+        if !process::is_program(&asked) {
+            return Ok(Err(format!("there is no program {}", asked.display())));
+        }
+        let folder = program.ancestors().last().unwrap_or(program);
+        let invocation = Invocation::new(&asked, &entry.version.args, folder);
+        let variables = &self.machine.variables;
+        let run = process::run(
+            &invocation,
+            variables,
+            Some(self.probe_limit),
+            &|_| (),
+            cancel,
+        );
+        let typed = invocation.typed();
+        Ok(match run.await {
+            Ok(finished) if finished.status.success() => {
+                let output = format!("{}{}", finished.stdout, finished.stderr);
+                Ok(read_version(&entry.version, &output).unwrap_or_else(|| "unknown".to_owned()))
+            }
+            Ok(finished) => {
+                let output = format!("{}{}", finished.stderr, finished.stdout);
+                let said = telling_line(&output).unwrap_or("without a word");
+                Err(match proxy_component(entry, &asked) {
+                    Some(component) => format!(
+                        "it is rustup's proxy, and the {component} component is not installed \
+                         (it says: {said})"
+                    ),
+                    None => format!("`{typed}` failed ({}): {said}", finished.status),
+                })
+            }
+            Err(RunError::Cancelled) => return Err(LocateError::Cancelled),
+            Err(RunError::TimedOut(limit)) => Err(format!(
+                "`{typed}` gave no answer within {} s",
+                limit.as_secs()
+            )),
+            Err(RunError::Start(error)) => Err(format!("`{typed}` does not start: {error}")),
+        })
+    }
+}
+
+fn suspect_in(entry: &Entry, recipe: &Recipe, slot: &Slot) -> Suspect {
+    let name = &entry.launch.command;
+    let programs = slot.programs();
+    let plain = programs.join(name);
+    let spelled = |suffix: &str| programs.join(format!("{name}{suffix}"));
+    let program = if cfg!(windows) {
+        [spelled(".cmd"), spelled(".exe")]
+            .into_iter()
+            .find(|path| path.is_file())
+            .unwrap_or(plain)
+    } else {
+        plain
+    };
+    let origin = Origin::Cache {
+        recipe: recipe.kind(),
+        folder: slot.folder.clone(),
+        packages: recipe
+            .pins()
+            .into_iter()
+            .map(|(package, version)| (package.to_owned(), version.to_owned()))
+            .collect(),
+    };
+    Suspect { program, origin }
+}
+
+/// The component behind `program` if it is rustup's proxy: rustup installs itself under the names
+/// of the tools, as a link or as a copy.
+fn proxy_component<'a>(entry: &'a Entry, program: &Path) -> Option<&'a str> {
+    let rustup = program.with_file_name(if cfg!(windows) {
+        "rustup.exe"
+    } else {
+        "rustup"
+    });
+    let target = program.canonicalize().ok()?;
+    let is_link = rustup.canonicalize().is_ok_and(|rustup| rustup == target)
+        || target.file_stem().is_some_and(|stem| stem == "rustup");
+    let length = |path: &Path| path.metadata().map(|metadata| metadata.len()).ok();
+    let is_copy = length(&rustup).is_some_and(|bytes| length(program) == Some(bytes));
+    (is_link || is_copy).then(|| {
+        let component = entry.recipes.iter().find_map(|recipe| match recipe {
+            Recipe::RustupComponent(recipe) => Some(recipe.component.as_str()),
+            _ => None,
+        });
+        component.unwrap_or(&entry.launch.command)
+    })
+}
