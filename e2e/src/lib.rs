@@ -2,5 +2,9 @@
 
 pub mod catalogue;
 mod data;
+mod evidence;
 pub mod install;
+mod judge;
+mod readiness;
 pub mod samples;
+mod shape;

@@ -70,15 +70,16 @@ pub fn render_text(report: &Report, options: TextOptions) -> String {
     page.render(options.color)
 }
 
-/// A duration in microseconds as people read it: `740 µs`, `412 ms`, `3.1 s`, `2 min 5 s`.
+/// A duration in microseconds as people read it: `740 µs`, `412 ms`, `3.1 s`, `60 s`, `2 min 5 s`.
 pub fn duration(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} µs"),
         1_000..1_000_000 => format!("{} ms", (micros + 500) / 1_000),
-        1_000_000..60_000_000 => {
+        1_000_000..10_000_000 => {
             let tenths = micros / 100_000;
             format!("{}.{} s", tenths / 10, tenths % 10)
         }
+        10_000_000..120_000_000 => format!("{} s", micros / 1_000_000),
         _ => {
             let seconds = micros / 1_000_000;
             format!("{} min {} s", seconds / 60, seconds % 60)

@@ -84,7 +84,7 @@ fn good() -> Run {
     definition.label = Some("goToDefinition".to_owned());
     definition.duration_us = Some(38_000);
     let mut references = case("QUA-4", "answers", Verdict::Pass, "3 Location");
-    references.id = "QUA-4/findReferences".to_owned();
+    references.id.push_str("/findReferences");
     references.label = Some("findReferences".to_owned());
     references.duration_us = Some(740);
     let purity = case(

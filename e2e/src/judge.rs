@@ -1,0 +1,263 @@
+//! The judgement of the probes: pure functions of what was recorded.
+//!
+//! Each clause has a function that reads the transcript (and, for the known answers, the tracks of
+//! the questions) and gives cases. Nothing here waits, asks or touches a process, so every clause
+//! is tested on transcripts that must pass and on transcripts that must fail.
+
+mod answers;
+mod end;
+mod handshake;
+#[cfg(test)]
+mod tests;
+mod wire;
+#[cfg(test)]
+pub(crate) mod wiretap;
+
+use dsh_reports::{Case, Level, Verdict};
+use dsh_transcript::{Event, EventBody, View};
+use serde_json::Value;
+
+use crate::evidence;
+use crate::readiness::Track;
+use crate::samples::Operation;
+
+pub(crate) use handshake::{Handshake, advertised, sync_is_compatible};
+
+/// What is known about the right answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Knowledge {
+    /// The sample workspace has known answers.
+    Known,
+    /// Positions were given, their answers are not known: judged for shape.
+    Shape,
+    /// Nothing is known.
+    Nothing,
+}
+
+/// One question and what became of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) operation: Operation,
+    /// The operation, numbered where it is asked at several places.
+    pub(crate) label: String,
+    /// Where it was asked: `file:line:column`.
+    pub(crate) place: String,
+    /// The known answer, for people.
+    pub(crate) expected: String,
+    /// The changed file, where the question is about a changed text.
+    pub(crate) reopened: Option<String>,
+    pub(crate) track: Track,
+}
+
+/// Everything a judgement may look at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Observed<'a> {
+    pub(crate) events: &'a [Event],
+    pub(crate) knowledge: Knowledge,
+    /// The questions about the sample as it is.
+    pub(crate) questions: &'a [Asked],
+    /// The questions about changed texts.
+    pub(crate) reopened: &'a [Asked],
+    /// Whether the server is given settings, so that null is never its answer.
+    pub(crate) configured: bool,
+    /// How long a probe may wait, in microseconds.
+    pub(crate) budget_us: u64,
+}
+
+impl<'a> Observed<'a> {
+    pub(crate) fn view(&self) -> View<'a> {
+        View(self.events)
+    }
+
+    /// The first process's handshake; none if no process was started or nothing was asked of it.
+    fn handshake(&self) -> Option<Handshake<'a>> {
+        handshake::first(self.view())
+    }
+
+    /// The result of `initialize`, or the case that says that it is missing.
+    fn initialized(&self, probe: &Probe) -> Result<Value, Box<Case>> {
+        self.handshake()
+            .and_then(|handshake| handshake.result)
+            .ok_or_else(|| Box::new(probe.case(Verdict::Untestable, "initialize was not answered")))
+    }
+
+    fn around(&self, seq: u64) -> Vec<dsh_reports::Evidence> {
+        evidence::around(self.events, seq)
+    }
+}
+
+/// A probe: the clause it judges, and how it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The clause, which is also the probe's name.
+    pub clause: &'static str,
+    /// The clause's level.
+    pub level: Level,
+    /// The part of the report it is shown in.
+    pub group: &'static str,
+    /// What it does, in a sentence.
+    pub summary: &'static str,
+}
+
+/// Every probe, in the order in which it is shown.
+pub const PROBES: [Probe; 11] = [
+    probe(
+        "QUA-1",
+        Level::Must,
+        "start",
+        "starts the server in the sample workspace and waits for its answer to initialize",
+    ),
+    probe(
+        "QUA-2",
+        Level::Must,
+        "start",
+        "reads the position encoding out of the initialize result",
+    ),
+    probe(
+        "QUA-3",
+        Level::Must,
+        "start",
+        "reads the document synchronization out of the initialize result",
+    ),
+    probe(
+        "QUA-11",
+        Level::Should,
+        "start",
+        "counts which of the four operations are advertised",
+    ),
+    probe(
+        "QUA-4",
+        Level::Must,
+        "answers",
+        "asks each advertised operation the sample's question until its known answer is stable",
+    ),
+    probe(
+        "QUA-5",
+        Level::Must,
+        "answers",
+        "changes a file on disk, opens it again with version 1 and expects the new answer",
+    ),
+    probe(
+        "QUA-7",
+        Level::Must,
+        "answers",
+        "judges the shape of every answer on the raw JSON",
+    ),
+    probe(
+        "QUA-6",
+        Level::Must,
+        "behaviour",
+        "reads the whole of stdout with a strict reader",
+    ),
+    probe(
+        "QUA-17",
+        Level::Should,
+        "behaviour",
+        "looks whether answers are right although configuration is null and registrations are ignored",
+    ),
+    probe(
+        "QUA-8",
+        Level::Must,
+        "end",
+        "asks for shutdown and exit, waits, and looks for processes left behind",
+    ),
+    probe(
+        "QUA-9",
+        Level::Should,
+        "end",
+        "reads the exit code after shutdown and exit",
+    ),
+];
+
+const fn probe(
+    clause: &'static str,
+    level: Level,
+    group: &'static str,
+    summary: &'static str,
+) -> Probe {
+    Probe {
+        clause,
+        level,
+        group,
+        summary,
+    }
+}
+
+/// The probe of a clause.
+pub fn probe_of(clause: &str) -> Option<&'static Probe> {
+    PROBES.iter().find(|probe| probe.clause == clause)
+}
+
+impl Probe {
+    fn case(&self, verdict: Verdict, message: impl Into<String>) -> Case {
+        Case::new(self.clause, self.level, self.group, verdict, message)
+    }
+
+    /// A MUST that does not hold fails, a SHOULD gives a note.
+    fn missed(&self, message: impl Into<String>, expected: &str) -> Case {
+        let verdict = match self.level {
+            Level::Must => Verdict::Fail,
+            Level::Should => Verdict::Note,
+        };
+        let mut case = self.case(verdict, message);
+        case.expected = Some(expected.to_owned());
+        case
+    }
+}
+
+/// Judges one probe; several cases where the clause has several parts.
+pub(crate) fn judge(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
+    match probe.clause {
+        "QUA-1" => vec![handshake::answered(probe, seen)],
+        "QUA-2" => vec![handshake::encoding(probe, seen)],
+        "QUA-3" => vec![handshake::synchronization(probe, seen)],
+        "QUA-11" => vec![handshake::operations(probe, seen)],
+        "QUA-4" => answers::known(probe, seen),
+        "QUA-5" => answers::reopened(probe, seen),
+        "QUA-6" => vec![wire::purity(probe, seen)],
+        "QUA-7" => vec![wire::shapes(probe, seen)],
+        "QUA-17" => vec![wire::unconfigured(probe, seen)],
+        "QUA-8" => vec![end::leaves(probe, seen)],
+        "QUA-9" => vec![end::exit_code(probe, seen)],
+        other => vec![probe.case(Verdict::HarnessError, format!("{other} has no judgement"))],
+    }
+}
+
+/// How a process ended, with the end of what it wrote to stderr.
+fn obituary(events: &[Event], process: u32) -> Option<(u64, String)> {
+    let own = || {
+        events
+            .iter()
+            .filter(move |event| event.process == Some(process))
+    };
+    let (seq, mut text) = own().find_map(|event| match &event.body {
+        EventBody::ProcessEnded { code, signal } => {
+            Some((event.seq, evidence::exit(*code, *signal)))
+        }
+        _ => None,
+    })?;
+    let stderr = own().find_map(|event| match &event.body {
+        EventBody::Stderr { text } => Some(text.lossy().into_owned()),
+        _ => None,
+    });
+    let last = stderr.as_deref().and_then(telling_line);
+    if let Some(last) = last {
+        text.push_str(", stderr: ");
+        text.push_str(&evidence::quote(last));
+    }
+    Some((seq, text))
+}
+
+/// The line of a stderr tail that tells most: the last that speaks of an error, else the last.
+fn telling_line(stderr: &str) -> Option<&str> {
+    let lines = || {
+        stderr
+            .lines()
+            .rev()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+    };
+    lines()
+        .find(|line| line.to_lowercase().contains("error"))
+        .or_else(|| lines().next())
+}

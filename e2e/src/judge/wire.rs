@@ -1,0 +1,226 @@
+//! QUA-6, QUA-7, QUA-17: what passed on the wire over the whole life of the server.
+
+use dsh_reports::{Case, Verdict};
+use dsh_transcript::{Direction, Envelope, Event, EventBody, Malformed};
+
+use super::{Knowledge, Observed, Probe};
+use crate::evidence::{TERMINATE, quote};
+use crate::readiness::End;
+use crate::shape;
+
+/// QUA-6.
+pub(super) fn purity(probe: &Probe, seen: &Observed<'_>) -> Case {
+    let from_server = |event: &&Event| match &event.body {
+        EventBody::Frame(frame) => frame.direction == Direction::ToClient,
+        _ => false,
+    };
+    let frames = seen.events.iter().filter(from_server).count();
+    if let Some(impure) = seen.events.iter().find(|event| is_impure(seen, event)) {
+        let (what, bytes) = whats_there(seen, impure);
+        let mut case = probe.missed(
+            format!("something else than frames on stdout: {}", quote(&bytes)),
+            "frames and nothing else on stdout",
+        );
+        case.got = Some(what);
+        case.evidence = seen.around(impure.seq);
+        return case;
+    }
+    if frames == 0 {
+        return probe.case(Verdict::Untestable, "nothing was written to stdout");
+    }
+    probe.case(
+        Verdict::Pass,
+        format!("{frames} frames on stdout, nothing else"),
+    )
+}
+
+/// Bytes from the server that are no frame, or a frame that is not JSON. A frame that was cut off
+/// because the host ended the process is not the server's doing.
+fn is_impure(seen: &Observed<'_>, event: &Event) -> bool {
+    match &event.body {
+        EventBody::Stray {
+            direction: Direction::ToClient,
+            reason,
+            ..
+        } => {
+            let cut_off = matches!(
+                reason,
+                Some(Malformed::EndInHeader { .. } | Malformed::EndInBody { .. })
+            );
+            !(cut_off && ended_by_us(seen, event))
+        }
+        EventBody::Frame(frame) => {
+            frame.direction == Direction::ToClient
+                && matches!(frame.envelope, Envelope::NotJson { .. })
+        }
+        _ => false,
+    }
+}
+
+fn ended_by_us(seen: &Observed<'_>, event: &Event) -> bool {
+    seen.events
+        .iter()
+        .take_while(|earlier| earlier.seq < event.seq)
+        .any(|earlier| {
+            earlier.process == event.process
+                && matches!(&earlier.body, EventBody::Note { kind, .. } if kind == TERMINATE)
+        })
+}
+
+/// Where the bytes stood and what was wrong with them, and the bytes themselves.
+fn whats_there(seen: &Observed<'_>, impure: &Event) -> (String, String) {
+    match &impure.body {
+        EventBody::Stray { offset, reason, .. } => {
+            // The bytes behind the first unreadable ones belong to the same text.
+            let text: String = seen
+                .events
+                .iter()
+                .filter(|event| event.seq >= impure.seq && event.process == impure.process)
+                .filter_map(|event| match &event.body {
+                    EventBody::Stray {
+                        direction: Direction::ToClient,
+                        bytes,
+                        ..
+                    } => Some(bytes.lossy().into_owned()),
+                    _ => None,
+                })
+                .take(8)
+                .collect();
+            let place = if *offset == 0 {
+                "before the first frame".to_owned()
+            } else {
+                format!("{offset} bytes into the stream")
+            };
+            let reason = reason
+                .as_ref()
+                .map_or_else(String::new, |reason| format!(" ({reason})"));
+            (format!("{place}: {}{reason}", quote(&text)), text)
+        }
+        EventBody::Frame(frame) => {
+            let body = String::from_utf8_lossy(&frame.body).into_owned();
+            (
+                format!("a frame whose body is not JSON: {}", quote(&body)),
+                body,
+            )
+        }
+        _ => (String::new(), String::new()),
+    }
+}
+
+/// QUA-7.
+pub(super) fn shapes(probe: &Probe, seen: &Observed<'_>) -> Case {
+    if let Err(case) = seen.initialized(probe) {
+        return *case;
+    }
+    let view = seen.view();
+    let (mut legal, mut long) = (0_usize, 0_usize);
+    for process in view.processes() {
+        for exchange in view.exchanges(process, Direction::ToServer) {
+            let method = exchange.method();
+            let Some(answer) = exchange.answer.filter(|_| is_operation(method)) else {
+                continue;
+            };
+            let Some(frame) = answer.frame() else {
+                continue;
+            };
+            if matches!(frame.envelope, Envelope::Response { error: Some(_), .. }) {
+                continue;
+            }
+            if frame.cut.is_some() {
+                long += 1;
+                continue;
+            }
+            match shape::judge(method, exchange.result().as_ref()) {
+                Ok(_) => legal += 1,
+                Err(misshapen) => {
+                    let said = format!("answer to {method}: {misshapen}");
+                    let mut case = probe.missed(said, "one of the shapes LSP gives to the answer");
+                    case.evidence = seen.around(answer.seq);
+                    return case;
+                }
+            }
+        }
+    }
+    match (legal, long) {
+        (0, _) if seen.knowledge == Knowledge::Known => {
+            probe.case(Verdict::Untestable, "no answer with a result came")
+        }
+        (0, _) => probe.case(
+            Verdict::NotApplicable,
+            "no answer with a result came from where was asked; give --at FILE:LINE:COL",
+        ),
+        (legal, 0) => probe.case(
+            Verdict::Pass,
+            format!("{legal} answers, all of legal shape"),
+        ),
+        (legal, long) => probe.case(
+            Verdict::Pass,
+            format!("{legal} answers of legal shape, {long} too long to be kept"),
+        ),
+    }
+}
+
+fn is_operation(method: &str) -> bool {
+    matches!(
+        method,
+        "textDocument/definition"
+            | "textDocument/references"
+            | "textDocument/implementation"
+            | "textDocument/hover"
+    )
+}
+
+/// QUA-17.
+pub(super) fn unconfigured(probe: &Probe, seen: &Observed<'_>) -> Case {
+    if let Err(case) = seen.initialized(probe) {
+        return *case;
+    }
+    let view = seen.view();
+    let (mut configuration, mut registrations) = (0_usize, 0_usize);
+    for process in view.processes() {
+        for exchange in view.exchanges(process, Direction::ToClient) {
+            match exchange.method() {
+                "workspace/configuration" => configuration += 1,
+                "client/registerCapability" => registrations += 1,
+                _ => {}
+            }
+        }
+    }
+    let asked: Vec<String> = [
+        (configuration, "configuration requests answered null"),
+        (registrations, "registrations acknowledged"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    if seen.configured {
+        return probe.missed(
+            "it is given settings, so what it does without them was not seen",
+            "right answers without settings",
+        );
+    }
+    if asked.is_empty() {
+        let said = "it asked for no configuration and registered nothing";
+        return probe.case(Verdict::NotApplicable, said);
+    }
+    let asked = asked.join(", ");
+    if seen.knowledge != Knowledge::Known {
+        let said = format!("{asked}; whether it works is not known without known answers");
+        return probe.case(Verdict::NotApplicable, said);
+    }
+    let decided = || seen.questions.iter().filter_map(|asked| asked.track.end());
+    if decided().any(|end| *end != End::Stable) {
+        probe.missed(
+            format!("{asked}; some answers were not right, settings may be what is missing"),
+            "right answers without settings",
+        )
+    } else if decided().next().is_none() {
+        probe.case(
+            Verdict::Untestable,
+            format!("{asked}; no question was decided"),
+        )
+    } else {
+        probe.case(Verdict::Pass, asked)
+    }
+}
