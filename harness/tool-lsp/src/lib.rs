@@ -6,14 +6,19 @@
 
 mod args;
 mod config;
+mod failure;
+mod plugin;
 mod present;
 mod prompt;
 mod render;
 mod text;
+mod tool;
 mod uri;
 
 pub use args::{Arguments, CONVENTION, InvalidArguments, Reason, parameters_schema};
 pub use config::{InvalidConfig, Key, MAX_TIMEOUT_MS, ToolLspConfig};
+pub use plugin::ToolLspPlugin;
 pub use present::present;
 pub use prompt::{DESCRIPTION, NAME, SECTION, SECTION_ORDER};
 pub use render::{Caps, NO_HOVER, NO_LOCATIONS, render};
+pub use tool::LspTool;

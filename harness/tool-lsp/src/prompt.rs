@@ -18,7 +18,8 @@ pub const SECTION: &str = "Use search/read for ordinary navigation. Use lsp when
     depends on what it has loaded, so a short or empty answer is no proof that there is nothing \
     more.";
 
-/// Where the section stands among those of other plugins: behind the general ones.
+/// Where the section stands among those of other plugins: behind general ones, which have small
+/// numbers.
 pub const SECTION_ORDER: i32 = 112;
 
 #[cfg(test)]

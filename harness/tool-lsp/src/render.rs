@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use dsh_lsp::{Hover, Location, Position, QueryResult};
 
-use crate::text::{prefix, units};
+use crate::text::{bounded, prefix, units};
 use crate::uri::{FileUri, shown};
 
 /// What is said when there are no locations (TOOL-8, TOOL-13).
@@ -156,18 +156,9 @@ fn omission(shown: usize, total: usize) -> String {
 }
 
 fn hover(hover: Option<&Hover>, most: usize) -> String {
-    let contents = match hover {
-        Some(hover) if !hover.contents.trim().is_empty() => hover.contents.as_str(),
-        _ => return prefix(NO_HOVER, most).to_owned(),
-    };
-    let total = units(contents);
-    if total <= most {
-        return contents.to_owned();
-    }
-    let marker = format!("\n[cut: the hover text has {total} characters, the limit is {most}]");
-    match most.checked_sub(units(&marker)) {
-        Some(room) if room > 0 => format!("{}{marker}", prefix(contents, room)),
-        _ => prefix(marker.trim_start(), most).to_owned(),
+    match hover {
+        Some(hover) if !hover.contents.trim().is_empty() => bounded(&hover.contents, most),
+        _ => prefix(NO_HOVER, most).to_owned(),
     }
 }
 
@@ -385,10 +376,10 @@ mod tests {
             )
         };
         insta::assert_snapshot!(render(90), @r"
-        01234567890123456789012345678901
-        [cut: the hover text has 200 characters, the limit is 90]
+        01234567890123456789012345678901234567
+        [cut: the text has 200 characters, the limit is 90]
         ");
-        insta::assert_snapshot!(render(40), @"[cut: the hover text has 200 characters,");
+        insta::assert_snapshot!(render(40), @"[cut: the text has 200 characters, the l");
     }
 
     /// TOOL-7: a cut never splits a pair.

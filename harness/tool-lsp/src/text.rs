@@ -22,6 +22,20 @@ pub(crate) fn prefix(text: &str, most: usize) -> &str {
     text
 }
 
+/// The text, cut to `most` UTF-16 code units with a last line that says so. Where even that line is
+/// too long, it is cut itself (TOOL-7).
+pub(crate) fn bounded(text: &str, most: usize) -> String {
+    let total = units(text);
+    if total <= most {
+        return text.to_owned();
+    }
+    let marker = format!("\n[cut: the text has {total} characters, the limit is {most}]");
+    match most.checked_sub(units(&marker)) {
+        Some(room) if room > 0 => format!("{}{marker}", prefix(text, room)),
+        _ => prefix(marker.trim_start(), most).to_owned(),
+    }
+}
+
 /// A stranger's text as a message may show it: short, and on one line.
 pub(crate) fn excerpt(text: &str) -> String {
     const MOST: usize = 60;
