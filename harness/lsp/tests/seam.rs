@@ -61,7 +61,10 @@ impl LspProvider for Fake {
 
     async fn query(&self, query: ProviderQuery, cancel: &Cancel) -> Result<QueryResult, LspError> {
         let _running = CountDrop(Arc::clone(&self.dropped));
-        self.seen.lock().expect("no test panics with the lock").push((query, cancel.clone()));
+        self.seen
+            .lock()
+            .expect("no test panics with the lock")
+            .push((query, cancel.clone()));
         self.asked.notify_one();
         if self.held {
             return Err(cancel.cancelled().await.into());

@@ -65,34 +65,34 @@ fn server(id: &str, value: Value) -> Result<ServerConfig, ConfigError> {
     let command = entry.required("command", Entry::string)?;
     let extensions = entry.required("extensionToLanguage", Entry::strings_by_name)?;
     let mut config = ServerConfig::new(command, extensions);
-    entry.into_field("args", Entry::strings, &mut config.args)?;
-    entry.into_field("env", Entry::strings_by_name, &mut config.env)?;
+    entry.read_into("args", Entry::strings, &mut config.args)?;
+    entry.read_into("env", Entry::strings_by_name, &mut config.env)?;
     config.initialization_options = entry.take("initializationOptions").unwrap_or_default();
     config.configuration = entry.take("configuration").unwrap_or_default();
-    entry.into_field(
+    entry.read_into(
         "maxMessageBytes",
         Entry::count,
         &mut config.max_message_bytes,
     )?;
-    entry.into_field("maxStderrBytes", Entry::count, &mut config.max_stderr_bytes)?;
-    entry.into_field(
+    entry.read_into("maxStderrBytes", Entry::count, &mut config.max_stderr_bytes)?;
+    entry.read_into(
         "maxDocumentBytes",
         Entry::count,
         &mut config.max_document_bytes,
     )?;
-    entry.into_field(
+    entry.read_into(
         "shutdownTimeoutMs",
         Entry::budget,
         &mut config.shutdown_timeout_ms,
     )?;
-    entry.into_field("killGraceMs", Entry::budget, &mut config.kill_grace_ms)?;
-    entry.into_field("retryStale", Entry::times, &mut config.retry_stale)?;
-    entry.into_field(
+    entry.read_into("killGraceMs", Entry::budget, &mut config.kill_grace_ms)?;
+    entry.read_into("retryStale", Entry::times, &mut config.retry_stale)?;
+    entry.read_into(
         "announceConfiguration",
         Entry::flag,
         &mut config.announce_configuration,
     )?;
-    entry.into_field("versions", Entry::versions, &mut config.versions)?;
+    entry.read_into("versions", Entry::versions, &mut config.versions)?;
     Ok(config)
 }
 
@@ -133,7 +133,7 @@ impl Entry<'_> {
     }
 
     /// Reads `key` where it is present, else leaves the default that is in `field`.
-    fn into_field<T>(
+    fn read_into<T>(
         &mut self,
         key: &str,
         read: impl Fn(&Self, &str, &Value) -> Result<T, ConfigError>,
