@@ -14,6 +14,7 @@ mod wire;
 pub(crate) mod wiretap;
 
 use dsh_reports::{Case, Level, Verdict};
+use dsh_scenarios::Clauses;
 use dsh_transcript::{Event, EventBody, View};
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ use crate::evidence;
 use crate::readiness::Track;
 use crate::samples::Operation;
 
-pub(crate) use handshake::{Handshake, advertised, sync_is_compatible};
+pub(crate) use handshake::{Handshake, advertised, method, sync_is_compatible};
 
 /// What is known about the right answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +92,6 @@ impl<'a> Observed<'a> {
 pub struct Probe {
     /// The clause, which is also the probe's name.
     pub clause: &'static str,
-    /// The clause's level.
-    pub level: Level,
     /// The part of the report it is shown in.
     pub group: &'static str,
     /// What it does, in a sentence.
@@ -103,81 +102,64 @@ pub struct Probe {
 pub const PROBES: [Probe; 11] = [
     probe(
         "QUA-1",
-        Level::Must,
         "start",
         "starts the server in the sample workspace and waits for its answer to initialize",
     ),
     probe(
         "QUA-2",
-        Level::Must,
         "start",
         "reads the position encoding out of the initialize result",
     ),
     probe(
         "QUA-3",
-        Level::Must,
         "start",
         "reads the document synchronization out of the initialize result",
     ),
     probe(
         "QUA-11",
-        Level::Should,
         "start",
         "counts which of the four operations are advertised",
     ),
     probe(
         "QUA-4",
-        Level::Must,
         "answers",
         "asks each advertised operation the sample's question until its known answer is stable",
     ),
     probe(
         "QUA-5",
-        Level::Must,
         "answers",
         "changes a file on disk, opens it again with version 1 and expects the new answer",
     ),
     probe(
         "QUA-7",
-        Level::Must,
         "answers",
         "judges the shape of every answer on the raw JSON",
     ),
     probe(
         "QUA-6",
-        Level::Must,
         "behaviour",
         "reads the whole of stdout with a strict reader",
     ),
     probe(
         "QUA-17",
-        Level::Should,
         "behaviour",
         "looks whether answers are right although configuration is null and registrations are ignored",
     ),
     probe(
         "QUA-8",
-        Level::Must,
         "end",
         "asks for shutdown and exit, waits, and looks for processes left behind",
     ),
     probe(
         "QUA-9",
-        Level::Should,
         "end",
         "reads the exit code after shutdown and exit",
     ),
 ];
 
-const fn probe(
-    clause: &'static str,
-    level: Level,
-    group: &'static str,
-    summary: &'static str,
-) -> Probe {
+const fn probe(clause: &'static str, group: &'static str, summary: &'static str) -> Probe {
     Probe {
         clause,
-        level,
         group,
         summary,
     }
@@ -189,13 +171,25 @@ pub fn probe_of(clause: &str) -> Option<&'static Probe> {
 }
 
 impl Probe {
+    /// The level of its clause, which lives with the clause.
+    pub fn level(&self) -> Level {
+        match Clauses::embedded()
+            .get(self.clause)
+            .map(|clause| clause.level)
+        {
+            Some(dsh_scenarios::Level::Should) => Level::Should,
+            // A test holds that every probe has a clause.
+            Some(dsh_scenarios::Level::Must) | None => Level::Must,
+        }
+    }
+
     fn case(&self, verdict: Verdict, message: impl Into<String>) -> Case {
-        Case::new(self.clause, self.level, self.group, verdict, message)
+        Case::new(self.clause, self.level(), self.group, verdict, message)
     }
 
     /// A MUST that does not hold fails, a SHOULD gives a note.
     fn missed(&self, message: impl Into<String>, expected: &str) -> Case {
-        let verdict = match self.level {
+        let verdict = match self.level() {
             Level::Must => Verdict::Fail,
             Level::Should => Verdict::Note,
         };

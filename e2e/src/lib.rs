@@ -1,10 +1,25 @@
 //! Catalogue of real servers, sample workspaces, probes.
+//!
+//! [`check`] drives one server through the host over a recording of the wire and judges what was
+//! recorded. The host is the specimen's side and stays unchanged; the judgement reads the
+//! transcript with code of its own. [`RecordingSubprocess`] records whatever is started through
+//! it, also a process that is spoken to without a host.
 
+mod ask;
 pub mod catalogue;
 mod data;
 mod evidence;
 pub mod install;
 mod judge;
+mod outcome;
+mod place;
 mod readiness;
+mod recording;
 pub mod samples;
 mod shape;
+mod target;
+
+pub use judge::{PROBES, Probe, probe_of};
+pub use place::{At, NotAPlace};
+pub use recording::RecordingSubprocess;
+pub use target::Target;

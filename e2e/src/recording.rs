@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use crate::evidence::TERMINATE;
 use async_trait::async_trait;
 use dsh_harness::kernel::{Cancel, ExecutionWorld};
 use dsh_harness::subprocess::{
@@ -22,7 +23,6 @@ use dsh_harness::subprocess::{
     SpawnSpec, Subprocess, TerminationReport,
 };
 use dsh_transcript::{Direction, EventBody, Member, Raw, Recorder, Tap, Termination};
-use crate::evidence::TERMINATE;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// How long the end of a process waits for the rest of its stderr before the tail is recorded.
@@ -40,7 +40,12 @@ pub struct RecordingSubprocess {
 impl RecordingSubprocess {
     /// Records into `recorder` what is started through `inner`.
     pub fn new(inner: Arc<dyn Subprocess>, recorder: Recorder) -> Self {
-        Self { inner, recorder, started: AtomicU32::new(0), running: Mutex::default() }
+        Self {
+            inner,
+            recorder,
+            started: AtomicU32::new(0),
+            running: Mutex::default(),
+        }
     }
 
     /// The log it writes to.
@@ -53,9 +58,14 @@ impl RecordingSubprocess {
     pub async fn end_all(&self) {
         let running: Vec<Arc<dyn ProcessControl>> = {
             let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            running.drain(..).filter_map(|control| control.upgrade()).collect()
+            running
+                .drain(..)
+                .filter_map(|control| control.upgrade())
+                .collect()
         };
-        let ends = running.iter().map(|control| control.terminate_tree(Duration::ZERO));
+        let ends = running
+            .iter()
+            .map(|control| control.terminate_tree(Duration::ZERO));
         futures::future::join_all(ends).await;
     }
 
@@ -88,7 +98,8 @@ impl Subprocess for RecordingSubprocess {
         let child = self.inner.spawn(spec).await?;
         let process = self.started.fetch_add(1, Ordering::Relaxed) + 1;
         let pid = child.control.pid();
-        self.recorder.emit(Some(process), EventBody::ProcessStarted { pid, argv, cwd });
+        self.recorder
+            .emit(Some(process), EventBody::ProcessStarted { pid, argv, cwd });
         self.remember(&child.control);
         let order = Arc::new(Mutex::new(()));
         let tap = |direction| Tap::new(self.recorder.clone(), process, direction);
@@ -237,7 +248,9 @@ impl RecordingControl {
         self.inner.stderr_drained(STDERR_REST).await;
         let tail = self.inner.stderr_tail();
         if !tail.is_empty() {
-            self.emit(EventBody::Stderr { text: Raw::copy(tail.as_bytes()) });
+            self.emit(EventBody::Stderr {
+                text: Raw::copy(tail.as_bytes()),
+            });
         }
     }
 }
@@ -273,14 +286,20 @@ impl ProcessControl for RecordingControl {
     async fn wait_tree(&self, limit: Duration) -> Vec<MemberInfo> {
         let alive = self.inner.wait_tree(limit).await;
         let members = members(&alive);
-        self.emit(EventBody::Termination(Termination { alive: members, ..Termination::default() }));
+        self.emit(EventBody::Termination(Termination {
+            alive: members,
+            ..Termination::default()
+        }));
         alive
     }
 
     async fn terminate_tree(&self, grace: Duration) -> TerminationReport {
         // A leader that ended by itself is noted as such before anything is done to the tree.
         self.exited();
-        self.emit(EventBody::note(TERMINATE, "what is left of the tree is ended"));
+        self.emit(EventBody::note(
+            TERMINATE,
+            "what is left of the tree is ended",
+        ));
         let report = self.inner.terminate_tree(grace).await;
         self.exited();
         self.emit(EventBody::Termination(Termination {
@@ -295,5 +314,11 @@ impl ProcessControl for RecordingControl {
 }
 
 fn members(infos: &[MemberInfo]) -> Vec<Member> {
-    infos.iter().map(|info| Member { pid: info.pid, name: info.name.clone() }).collect()
+    infos
+        .iter()
+        .map(|info| Member {
+            pid: info.pid,
+            name: info.name.clone(),
+        })
+        .collect()
 }

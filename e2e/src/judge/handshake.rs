@@ -263,7 +263,7 @@ pub(super) const fn provider(operation: Operation) -> &'static str {
 }
 
 /// The method an operation is asked by (OPN-13).
-pub(super) const fn method(operation: Operation) -> &'static str {
+pub(crate) const fn method(operation: Operation) -> &'static str {
     match operation {
         Operation::GoToDefinition => "textDocument/definition",
         Operation::FindReferences => "textDocument/references",

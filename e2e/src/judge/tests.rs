@@ -42,6 +42,20 @@ fn member(name: &str) -> Member {
 }
 
 #[test]
+fn every_probe_has_a_clause_that_a_probe_judges() {
+    for probe in clauses() {
+        let clause = dsh_scenarios::Clauses::embedded()
+            .get(probe.clause)
+            .unwrap();
+        assert!(
+            clause.judged.contains(&dsh_scenarios::Judged::Probe),
+            "{}",
+            clause.id
+        );
+    }
+}
+
+#[test]
 fn a_good_life_passes_every_probe() {
     for probe in clauses() {
         for case in Story::default().judge(probe.clause) {

@@ -1,0 +1,366 @@
+//! One check of one server: a workspace, a mounted runtime, the questions, the end, the verdict.
+
+mod questions;
+mod report;
+mod workspace;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use dsh_harness::kernel::{Cancel, CancelReason};
+use dsh_harness::lsp::LspService;
+use dsh_harness::subprocess::Subprocess;
+use dsh_harness::{Deployment, MountError, Runtime};
+use dsh_reports::{Run, Selection};
+use dsh_transcript::{Event, EventBody, Recorder, jsonl};
+use tokio_util::sync::CancellationToken;
+
+use crate::ask::{self, Question, Seam};
+use crate::judge::{Asked, Knowledge, Observed, PROBES, Probe, judge};
+use crate::place::At;
+use crate::readiness::{End, Track};
+use crate::recording::RecordingSubprocess;
+use crate::samples::{LaidOut, Operation, Sample};
+use crate::target::Target;
+use workspace::Place;
+
+/// Where the server is asked.
+#[derive(Clone, Debug)]
+pub enum Ground {
+    /// A copy of a sample workspace, with known answers.
+    Sample(&'static Sample),
+    /// A folder of the user's, at places of the user's choice: answers are judged for shape.
+    Given {
+        /// The workspace, an absolute path.
+        workspace: PathBuf,
+        /// Where to ask; nowhere in particular if empty.
+        at: Vec<At>,
+    },
+    /// An empty temporary folder with one file.
+    Bare,
+}
+
+/// How to check.
+#[derive(Clone, Debug)]
+pub struct CheckOptions {
+    /// How long each probe may wait for the known answer.
+    pub budget: Duration,
+    /// The probes to judge; all if empty.
+    pub only: Vec<&'static Probe>,
+    /// Whether the temporary workspace is kept.
+    pub keep: bool,
+    /// Where temporary workspaces are made.
+    pub temporary: PathBuf,
+    /// The command that repeats the check, without `--only`.
+    pub reproduce: String,
+}
+
+/// What the check is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// The runtime is being mounted.
+    Mounting,
+    /// A question is asked; cold servers take their time.
+    Asking(Operation),
+    /// A file was changed, and is asked about again.
+    AskingAgain(Operation),
+    /// The server is being shut down.
+    Ending,
+}
+
+/// What a check found.
+#[derive(Debug)]
+pub struct Checked {
+    /// The part of the report.
+    pub run: Run,
+    /// Everything that was recorded.
+    pub events: Vec<Event>,
+    /// The workspace, where it was kept.
+    pub workspace: Option<PathBuf>,
+}
+
+impl Checked {
+    /// Writes the transcript to `path` and names it in every case that somebody has to look at.
+    pub fn leave_transcript(&mut self, path: &Path) -> std::io::Result<()> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let file = std::fs::File::create(path)?;
+        jsonl::write(&mut std::io::BufWriter::new(file), &self.events)?;
+        report::refer_to(&mut self.run, &path.display().to_string());
+        Ok(())
+    }
+}
+
+/// Why a check could not be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// The temporary workspace could not be made.
+    #[error("cannot make a temporary workspace: {0}; is there room, and may it be written?")]
+    Workspace(String),
+    /// It was stopped at once; every process it started is gone.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Checks a server.
+///
+/// `cancel` ends it early: the server is shut down in order, and what was seen is reported.
+/// `stop` ends it at once: processes are killed, nothing is reported.
+pub async fn check(
+    target: &Target,
+    ground: &Ground,
+    options: &CheckOptions,
+    subprocess: Arc<dyn Subprocess>,
+    cancel: &Cancel,
+    stop: &CancellationToken,
+    watch: &(dyn Fn(Step) + Sync),
+) -> Result<Checked, CheckError> {
+    let recorder = Recorder::new();
+    let recording = Arc::new(RecordingSubprocess::new(subprocess, recorder.clone()));
+    let place = Place::make(ground, target, options)?;
+    let work = Check { target, options, recorder, place: &place, cancel, watch };
+    let checked = tokio::select! {
+        biased;
+        () = stop.cancelled() => None,
+        checked = work.carry_out(Arc::clone(&recording)) => Some(checked),
+    };
+    // Also where the work was dropped half-way, no process outlives it.
+    recording.end_all().await;
+    let workspace = place.end(options.keep);
+    let mut checked = checked.ok_or(CheckError::Stopped)?;
+    checked.workspace = workspace;
+    Ok(checked)
+}
+
+struct Check<'a> {
+    target: &'a Target,
+    options: &'a CheckOptions,
+    recorder: Recorder,
+    place: &'a Place<'a>,
+    cancel: &'a Cancel,
+    watch: &'a (dyn Fn(Step) + Sync),
+}
+
+/// What asking came to.
+#[derive(Default)]
+struct Findings {
+    questions: Vec<Asked>,
+    reopened: Vec<Asked>,
+    remarks: Vec<String>,
+    /// Why the runtime is not there, where it is not.
+    unmounted: Option<String>,
+    /// Why the runtime did not end in order.
+    undisposed: Option<String>,
+}
+
+impl Check<'_> {
+    async fn carry_out(&self, recording: Arc<RecordingSubprocess>) -> Checked {
+        (self.watch)(Step::Mounting);
+        let mut findings = Findings::default();
+        match self.mount(recording).await {
+            Ok(runtime) => {
+                match runtime.lsp() {
+                    Some(lsp) => self.ask(lsp.as_ref(), &mut findings).await,
+                    None => findings.unmounted = Some("the runtime has no seam".to_owned()),
+                }
+                (self.watch)(Step::Ending);
+                findings.undisposed = runtime.dispose().await.err().map(|error| error.to_string());
+            }
+            Err(reason) => findings.unmounted = Some(reason),
+        }
+        let events = self.recorder.events();
+        let run = self.report(&events, findings);
+        Checked { run, events, workspace: None }
+    }
+
+    async fn mount(&self, recording: Arc<RecordingSubprocess>) -> Result<Runtime, String> {
+        let text = self.target.deployment();
+        let origin = format!("(the deployment made for {})", self.target.name);
+        let deployment =
+            Deployment::parse(&text, &origin).map_err(|error| error.problem().to_owned())?;
+        let subprocess: Arc<dyn Subprocess> = recording;
+        Runtime::builder()
+            .deployment(deployment)
+            .subprocess(subprocess)
+            .mount(self.cancel)
+            .await
+            .map_err(|error| match error {
+                MountError::Plugins { failures, .. } => {
+                    let all: Vec<String> =
+                        failures.iter().map(|failure| failure.error.to_string()).collect();
+                    all.join("; ")
+                }
+                other => other.to_string(),
+            })
+    }
+
+    async fn ask(&self, lsp: &dyn LspService, findings: &mut Findings) {
+        let relative = |uri: &str| self.place.relative(uri);
+        let step = |operation| (self.watch)(Step::Asking(operation));
+        let mut seam = Seam {
+            lsp,
+            recorder: &self.recorder,
+            root: self.place.root(),
+            cancel: self.cancel,
+            relative: &relative,
+            questions: Vec::new(),
+            last: Vec::new(),
+            initialized: None,
+            watch: &step,
+        };
+        match self.place {
+            Place::Sample { sample, laid_out, .. } => {
+                self.ask_sample(&mut seam, sample, laid_out, findings).await;
+            }
+            Place::Given { at, .. } if !at.is_empty() => {
+                self.ask_given(&mut seam, at, findings).await;
+            }
+            Place::Given { somewhere, .. } | Place::Bare { somewhere, .. } => {
+                self.ask_somewhere(&mut seam, somewhere, findings).await;
+            }
+        }
+    }
+
+    /// How many questions are worth asking for the probes that were chosen.
+    fn wants(&self, clauses: &[&str]) -> bool {
+        let only = &self.options.only;
+        only.is_empty() || only.iter().any(|probe| clauses.contains(&probe.clause))
+    }
+
+    async fn ask_sample<'a>(
+        &self,
+        seam: &mut Seam<'a>,
+        sample: &'a Sample,
+        laid_out: &LaidOut<'_>,
+        findings: &mut Findings,
+    ) {
+        if !self.wants(&["QUA-4", "QUA-5", "QUA-6", "QUA-7", "QUA-8", "QUA-9", "QUA-17"]) {
+            let Some(first) = sample.questions.first() else { return };
+            self.once(seam, questions::of_sample(first), findings).await;
+            return;
+        }
+        let budget = self.options.budget;
+        let (asked, put) = questions::all_of(sample, budget);
+        findings.questions = asked;
+        seam.take(put);
+        self.go_round(seam, &mut findings.questions).await;
+        if !self.wants(&["QUA-5"]) {
+            return;
+        }
+        for reopened in &sample.reopened {
+            if self.cancel.is_cancelled() || seam.initialized.is_none() {
+                return;
+            }
+            let operation = reopened.question.operation;
+            let before = findings.questions.iter().any(|asked| {
+                asked.operation == operation && asked.track.end() == Some(&End::Stable)
+            });
+            let (mut asked, put) = questions::reopened(reopened, budget);
+            if before {
+                (self.watch)(Step::AskingAgain(operation));
+                if let Err(error) = laid_out.write_reopened(reopened) {
+                    asked.track.stop(End::Refused(error.to_string()));
+                } else {
+                    let (path, change) = (reopened.file.clone(), "written".to_owned());
+                    self.recorder.emit(None, EventBody::FileChanged { path, change });
+                    seam.take(vec![put]);
+                    self.go_round(seam, std::slice::from_mut(&mut asked)).await;
+                }
+            }
+            findings.reopened.push(asked);
+        }
+    }
+
+    async fn ask_given(&self, seam: &mut Seam<'_>, at: &[At], findings: &mut Findings) {
+        let budget = self.options.budget;
+        let (asked, put) = questions::at_all(at, budget);
+        findings.questions = asked;
+        seam.take(put);
+        self.go_round(seam, &mut findings.questions).await;
+    }
+
+    /// No answer is known: each operation is asked once, so that there is something on the wire.
+    async fn ask_somewhere(&self, seam: &mut Seam<'_>, somewhere: &At, findings: &mut Findings) {
+        for operation in Operation::ALL {
+            let refused = ask::Field::can_ask(seam, operation) == Some(false);
+            if refused || self.cancel.is_cancelled() {
+                continue;
+            }
+            self.once(seam, questions::at(operation, somewhere), findings).await;
+            if seam.initialized.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn once<'a>(&self, seam: &mut Seam<'a>, put: Question<'a>, findings: &mut Findings) {
+        let operation = put.operation;
+        seam.take(vec![put]);
+        let reply = ask::Field::ask(seam, 0, self.options.budget).await;
+        // Whether it is advertised is known now.
+        let asked = ask::Field::can_ask(seam, operation) == Some(true);
+        if let Some(reply) = reply.filter(|_| asked)
+            && let Some(remark) = questions::remark(operation, &reply, self.options.budget)
+        {
+            findings.remarks.push(remark);
+        }
+    }
+
+    async fn go_round(&self, seam: &mut Seam<'_>, asked: &mut [Asked]) {
+        let mut tracks: Vec<(Operation, &mut Track)> =
+            asked.iter_mut().map(|asked| (asked.operation, &mut asked.track)).collect();
+        ask::rounds(seam, &mut tracks).await;
+    }
+
+    fn report(&self, events: &[Event], findings: Findings) -> Run {
+        let interrupted = self.cancel.reason().is_some_and(|reason| {
+            !matches!(reason, CancelReason::Timeout(_))
+        });
+        let knowledge = match self.place {
+            Place::Sample { .. } => Knowledge::Known,
+            Place::Given { at, .. } if !at.is_empty() => Knowledge::Shape,
+            _ => Knowledge::Nothing,
+        };
+        let seen = Observed {
+            events,
+            knowledge,
+            questions: &findings.questions,
+            reopened: &findings.reopened,
+            configured: !self.target.configuration.is_null(),
+            budget_us: u64::try_from(self.options.budget.as_micros()).unwrap_or(u64::MAX),
+        };
+        let chosen = |probe: &&Probe| {
+            self.options.only.is_empty() || self.options.only.contains(&probe)
+        };
+        let mut cases = Vec::new();
+        if findings.unmounted.is_none() {
+            for probe in PROBES.iter().filter(chosen) {
+                // What an interruption kept from being seen is not judged at all.
+                let judged = judge(probe, &seen);
+                cases.extend(judged.into_iter().filter(|case| {
+                    !interrupted || case.verdict != dsh_reports::Verdict::Untestable
+                }));
+            }
+        }
+        let selection = match (interrupted, self.options.only.is_empty()) {
+            (true, _) => Selection::Interrupted,
+            (false, true) => Selection::All,
+            (false, false) => Selection::Some,
+        };
+        report::assemble(self, &seen, cases, findings.remarks_and_faults(), selection)
+    }
+}
+
+impl Findings {
+    fn remarks_and_faults(&self) -> report::Told<'_> {
+        report::Told {
+            remarks: &self.remarks,
+            unmounted: self.unmounted.as_deref(),
+            undisposed: self.undisposed.as_deref(),
+        }
+    }
+}

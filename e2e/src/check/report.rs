@@ -1,0 +1,123 @@
+//! Putting together what was judged.
+
+use std::time::Duration;
+
+use dsh_reports::{
+    Case, ClauseRef, Conclusion, Level, OperationTimeline, Run, Selection, Totals, TranscriptRef,
+    Verdict,
+};
+use dsh_scenarios::{Clause, Clauses, Profile};
+use dsh_transcript::{Direction, View};
+
+use super::Check;
+use crate::judge::{Observed, Probe, probe_of};
+
+/// What no clause judges.
+pub(super) struct Told<'a> {
+    pub(super) remarks: &'a [String],
+    pub(super) unmounted: Option<&'a str>,
+    pub(super) undisposed: Option<&'a str>,
+}
+
+pub(super) fn assemble(
+    check: &Check<'_>,
+    seen: &Observed<'_>,
+    mut cases: Vec<Case>,
+    told: Told<'_>,
+    selection: Selection,
+) -> Run {
+    for case in &mut cases {
+        let decided_badly = case.verdict.is_red() || case.verdict == Verdict::Note;
+        if decided_badly {
+            let clause = case.clauses.first().map_or("", String::as_str);
+            case.reproduce = Some(format!("{} --only {clause}", check.options.reproduce));
+        }
+    }
+    let mut subject = check.target.subject();
+    if subject.version.is_none() {
+        subject.version = told_version(seen);
+    }
+    let mut remarks = check.target.remarks.clone();
+    remarks.extend(check.place.remark());
+    remarks.extend(told.remarks.iter().cloned());
+    remarks.extend(told.undisposed.map(|error| format!("the end was not in order: {error}")));
+    let mut run = Run {
+        subject,
+        profiles: vec!["server".to_owned()],
+        sample: check.place.sample(),
+        seed: None,
+        budget_ms: Some(millis(check.options.budget)),
+        duration_us: seen.events.last().map_or(0, |event| event.at_us),
+        conclusion: Conclusion::Interrupted,
+        cases,
+        operations: timelines(seen),
+        totals: Totals::default(),
+        coverage: Vec::new(),
+        transcript: None,
+        remarks,
+    };
+    let not_run = |probe: Option<&Probe>| match (probe, told.unmounted, selection) {
+        (None, _, _) => "there is no probe for it yet",
+        (Some(_), Some(_), _) => "the server was not started",
+        (Some(_), None, Selection::Interrupted) => "interrupted before it could be judged",
+        (Some(_), None, Selection::Some) => "not asked for",
+        (Some(_), None, Selection::All) => "nothing was judged",
+    };
+    let clauses: Vec<ClauseRef> = Clauses::embedded()
+        .of_profile(Profile::Server)
+        .map(|clause| clause_ref(clause, not_run(probe_of(&clause.id))))
+        .collect();
+    run.conclude(&clauses, selection);
+    if let Some(reason) = told.unmounted {
+        run.conclusion = if selection == Selection::Interrupted {
+            Conclusion::Interrupted
+        } else {
+            Conclusion::Untestable { reason: reason.to_owned(), musts: Vec::new() }
+        };
+    }
+    run
+}
+
+fn clause_ref(clause: &Clause, not_run: &str) -> ClauseRef {
+    ClauseRef {
+        id: clause.id.clone(),
+        level: match clause.level {
+            dsh_scenarios::Level::Must => Level::Must,
+            dsh_scenarios::Level::Should => Level::Should,
+        },
+        statement: clause.statement.clone(),
+        not_run: not_run.to_owned(),
+    }
+}
+
+fn timelines(seen: &Observed<'_>) -> Vec<OperationTimeline> {
+    seen.questions.iter().filter_map(|asked| asked.track.timeline()).collect()
+}
+
+/// The version that the server itself tells in its answer to `initialize`.
+fn told_version(seen: &Observed<'_>) -> Option<String> {
+    let view = View(seen.events);
+    view.processes()
+        .into_iter()
+        .flat_map(|process| view.exchanges(process, Direction::ToServer))
+        .filter(|exchange| exchange.method() == "initialize")
+        .find_map(|exchange| exchange.result())?
+        .pointer("/serverInfo/version")?
+        .as_str()
+        .map(str::to_owned)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Names the transcript in the run and in every case that somebody has to look at.
+pub(super) fn refer_to(run: &mut Run, path: &str) {
+    run.transcript = Some(path.to_owned());
+    for case in &mut run.cases {
+        if case.verdict.is_red() || case.verdict == Verdict::Note {
+            let seq = case.evidence.iter().find(|event| event.decisive).map(|event| event.seq);
+            case.transcript = Some(TranscriptRef { path: path.to_owned(), seq });
+        }
+    }
+}

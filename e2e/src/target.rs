@@ -1,0 +1,150 @@
+//! The server under test, and the deployment that puts it behind the host.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::catalogue::Entry;
+use crate::install::{Located, Origin};
+
+/// A language server, and how it is started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The name it is reported under, also the provider's id.
+    pub name: String,
+    /// Its version, where it is known before it is asked.
+    pub version: Option<String>,
+    /// Where it comes from.
+    pub origin: dsh_reports::Origin,
+    /// The program: an absolute path, or a bare name.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables it gets besides the environment's.
+    pub env: BTreeMap<String, String>,
+    /// Extension → language id.
+    pub extensions: BTreeMap<String, String>,
+    /// `initializationOptions`; null for none.
+    pub initialization_options: Value,
+    /// The answer to `workspace/configuration`; null for none.
+    pub configuration: Value,
+    /// What else was found on the way to it and did not count.
+    pub remarks: Vec<String>,
+}
+
+impl Target {
+    /// The server of a catalogue entry, where it was found.
+    pub fn of_entry(entry: &Entry, located: &Located) -> Self {
+        Self {
+            name: entry.name.clone(),
+            version: Some(located.version.clone()),
+            origin: match located.origin {
+                Origin::Path => dsh_reports::Origin::Path,
+                Origin::Cache { .. } => dsh_reports::Origin::Cache,
+            },
+            command: located.command.display().to_string(),
+            args: located.args.clone(),
+            env: BTreeMap::new(),
+            extensions: entry.extensions.clone(),
+            initialization_options: entry.initialization_options.clone(),
+            configuration: entry.configuration.clone(),
+            remarks: located
+                .rejected
+                .iter()
+                .map(|rejected| format!("passed over: {rejected}"))
+                .collect(),
+        }
+    }
+
+    /// A server that is in no catalogue.
+    pub fn of_command(name: &str, argv: &[String], extensions: BTreeMap<String, String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: None,
+            origin: dsh_reports::Origin::Command,
+            command: argv.first().cloned().unwrap_or_default(),
+            args: argv.get(1..).unwrap_or_default().to_vec(),
+            env: BTreeMap::new(),
+            extensions,
+            initialization_options: Value::Null,
+            configuration: Value::Null,
+            remarks: Vec::new(),
+        }
+    }
+
+    /// The rows that mount a runtime with this server behind the tool. JSON is YAML.
+    pub fn deployment(&self) -> String {
+        let mut server = json!({
+            "command": self.command,
+            "args": self.args,
+            "env": self.env,
+            "extensionToLanguage": self.extensions,
+        });
+        for (key, value) in [
+            ("initializationOptions", &self.initialization_options),
+            ("configuration", &self.configuration),
+        ] {
+            if !value.is_null() {
+                server[key] = value.clone();
+            }
+        }
+        let rows = json!([
+            {"name": "@deepseek-ai/dsh-fs-local"},
+            {"name": "@deepseek-ai/dsh-subprocess-local"},
+            {"name": "@deepseek-ai/dsh-lsp"},
+            {"name": "@deepseek-ai/dsh-lsp-stdio", "config": {"servers": {&self.name: server}}},
+            {"name": "@deepseek-ai/dsh-tool-lsp"},
+        ]);
+        format!("{rows:#}\n")
+    }
+
+    /// The command as it would be typed.
+    pub(crate) fn argv(&self) -> Vec<String> {
+        std::iter::once(&self.command)
+            .chain(&self.args)
+            .cloned()
+            .collect()
+    }
+
+    pub(crate) fn subject(&self) -> dsh_reports::Subject {
+        dsh_reports::Subject {
+            kind: dsh_reports::SubjectKind::Server,
+            name: self.name.clone(),
+            version: self.version.clone(),
+            path: Some(self.command.clone()),
+            origin: Some(self.origin),
+            command: self.argv(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deployment_leaves_out_what_is_not_set() {
+        let argv = ["/bin/x".to_owned(), "--stdio".to_owned()];
+        let extensions = BTreeMap::from([(".x".to_owned(), "x".to_owned())]);
+        let target = Target::of_command("x", &argv, extensions);
+        let rows: Value = serde_json::from_str(&target.deployment()).unwrap();
+        assert_eq!(
+            rows[3]["config"]["servers"]["x"],
+            json!({
+                "command": "/bin/x",
+                "args": ["--stdio"],
+                "env": {},
+                "extensionToLanguage": {".x": "x"},
+            })
+        );
+        let target = Target {
+            configuration: json!({}),
+            ..target
+        };
+        let rows: Value = serde_json::from_str(&target.deployment()).unwrap();
+        assert_eq!(
+            rows[3]["config"]["servers"]["x"]["configuration"],
+            json!({})
+        );
+    }
+}
