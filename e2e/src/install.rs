@@ -14,7 +14,8 @@ mod doctor;
 mod locate;
 mod process;
 mod recipes;
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 mod version;
 
@@ -361,6 +362,9 @@ impl Installer {
         progress: Reporter<'_>,
         cancel: &CancellationToken,
     ) -> Result<Located, InstallError> {
+        if let Some(located) = self.present_already(entry, cancel).await? {
+            return Ok(located);
+        }
         let cook = Cook {
             installer: self,
             options,
@@ -375,14 +379,11 @@ impl Installer {
             };
             match attempted {
                 Ok(mut located) => {
-                    let mut rejected: Vec<Rejected> = Vec::new();
                     let earlier = attempts.into_iter().flat_map(|attempt| attempt.rejected);
-                    for one in earlier.chain(located.rejected) {
-                        if !rejected.contains(&one) {
-                            rejected.push(one);
-                        }
-                    }
-                    located.rejected = rejected;
+                    let rejected = without_repetition(earlier.chain(located.rejected));
+                    // A recipe can make the very program work that did not before.
+                    let still = |one: &Rejected| one.path != located.command;
+                    located.rejected = rejected.into_iter().filter(still).collect();
                     return Ok(located);
                 }
                 Err(Attempt {
@@ -451,6 +452,41 @@ impl Installer {
             })
     }
 
+    /// What no recipe has to be carried out for: a program on PATH where that is preferred to
+    /// installing one, else what is in the cache.
+    async fn present_already(
+        &self,
+        entry: &Entry,
+        cancel: &CancellationToken,
+    ) -> Result<Option<Located>, InstallError> {
+        let mut rejected = Vec::new();
+        let mut path_is_preferred = true;
+        for recipe in entry.recipes_on(self.machine.platform) {
+            let located = match Slot::of(&self.cache, entry, recipe) {
+                Some(slot) if slot.is_finished() => {
+                    self.locate_in(entry, recipe, &slot, cancel).await
+                }
+                None if path_is_preferred && recipe.kind() == RecipeKind::Path => {
+                    self.locate_on_path(entry, cancel).await
+                }
+                _ => {
+                    path_is_preferred = false;
+                    continue;
+                }
+            };
+            match located {
+                Ok(mut located) => {
+                    rejected.append(&mut located.rejected);
+                    located.rejected = without_repetition(rejected.into_iter());
+                    return Ok(Some(located));
+                }
+                Err(LocateError::Cancelled) => return Err(InstallError::Cancelled),
+                Err(LocateError::Absent { rejected: more, .. }) => rejected.extend(more),
+            }
+        }
+        Ok(None)
+    }
+
     /// A recipe that installs into the cache.
     async fn install_into(
         &self,
@@ -464,11 +500,6 @@ impl Installer {
             error,
             rejected: Vec::new(),
         };
-        if slot.is_finished()
-            && let Ok(located) = self.present(entry, recipe, slot, cook.cancel).await?
-        {
-            return Ok(Ok(located));
-        }
         if let Err(error) = cook.admit(recipe) {
             return Ok(Err(attempt(error)));
         }
@@ -574,6 +605,16 @@ impl Installer {
             }
         }
     }
+}
+
+fn without_repetition(all: impl Iterator<Item = Rejected>) -> Vec<Rejected> {
+    let mut once: Vec<Rejected> = Vec::new();
+    for rejected in all {
+        if !once.contains(&rejected) {
+            once.push(rejected);
+        }
+    }
+    once
 }
 
 /// Does work on files outside the threads that serve events.

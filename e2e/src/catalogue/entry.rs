@@ -109,7 +109,7 @@ pub enum Recipe {
     Path(PathRecipe),
     /// Packages of npm, into the cache.
     Npm(NpmRecipe),
-    /// Packages of PyPI, into a virtual environment in the cache.
+    /// Packages of `PyPI`, into a virtual environment in the cache.
     Pypi(PypiRecipe),
     /// A component of the user's Rust toolchain.
     RustupComponent(RustupRecipe),
@@ -126,7 +126,7 @@ pub enum RecipeKind {
     Path,
     /// npm.
     Npm,
-    /// PyPI.
+    /// `PyPI`.
     Pypi,
     /// A component of rustup.
     RustupComponent,
@@ -166,7 +166,7 @@ pub struct NpmRecipe {
     pub scripts: bool,
 }
 
-/// Packages of PyPI.
+/// Packages of `PyPI`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PypiRecipe {

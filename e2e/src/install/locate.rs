@@ -154,8 +154,9 @@ impl Installer {
                 Ok(read_version(&entry.version, &output).unwrap_or_else(|| "unknown".to_owned()))
             }
             Ok(finished) => {
-                let output = format!("{}{}", finished.stderr, finished.stdout);
-                let said = telling_line(&output).unwrap_or("without a word");
+                let said =
+                    telling_line(&finished.stderr).or_else(|| telling_line(&finished.stdout));
+                let said = said.unwrap_or("without a word");
                 Err(match proxy_component(entry, &asked) {
                     Some(component) => format!(
                         "it is rustup's proxy, and the {component} component is not installed \

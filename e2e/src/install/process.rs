@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a group has to end by itself after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
+/// How much is read at once.
+const READ_BYTES: usize = 8 * 1024;
 /// How much of each stream is kept.
 const KEPT_BYTES: usize = 64 * 1024;
 /// The longest line that is passed on; the rest of a longer one is left out.
@@ -243,6 +245,7 @@ fn signal_group(_number: u32, _signal: Signal, leader: &mut Child) {
 /// One output stream: the end of it, and the line that is coming.
 struct Stream<R> {
     reader: Option<R>,
+    buffer: Vec<u8>,
     kept: VecDeque<u8>,
     line: Vec<u8>,
 }
@@ -251,6 +254,7 @@ impl<R: AsyncRead + Unpin> Stream<R> {
     fn new(reader: Option<R>) -> Self {
         Self {
             reader,
+            buffer: vec![0; READ_BYTES],
             kept: VecDeque::new(),
             line: Vec::new(),
         }
@@ -265,21 +269,22 @@ impl<R: AsyncRead + Unpin> Stream<R> {
         let Some(reader) = &mut self.reader else {
             return;
         };
-        let mut buffer = [0; 8 * 1024];
-        match reader.read(&mut buffer).await {
+        match reader.read(&mut self.buffer).await {
             Ok(0) | Err(_) => {
                 self.reader = None;
                 self.pass_line(on_line);
             }
-            Ok(count) => self.take(&buffer[..count], on_line),
+            Ok(count) => self.take(count, on_line),
         }
     }
 
-    fn take(&mut self, bytes: &[u8], on_line: &(dyn Fn(&str) + Send + Sync)) {
-        self.kept.extend(bytes);
+    /// Takes the first `count` bytes of the buffer.
+    fn take(&mut self, count: usize, on_line: &(dyn Fn(&str) + Send + Sync)) {
+        self.kept.extend(&self.buffer[..count]);
         let surplus = self.kept.len().saturating_sub(KEPT_BYTES);
         self.kept.drain(..surplus);
-        for &byte in bytes {
+        for at in 0..count {
+            let byte = self.buffer[at];
             // A carriage return redraws a line of progress.
             if matches!(byte, b'\n' | b'\r') {
                 self.pass_line(on_line);

@@ -167,7 +167,7 @@ impl Cook<'_> {
             });
         }
         // A manifest of our own, so that npm looks for none in the folders above.
-        self.write(slot, "package.json", "{\"private\": true}\n")?;
+        write(slot, "package.json", "{\"private\": true}\n")?;
         let mut args = vec![
             "install",
             "--save-exact",
@@ -256,14 +256,11 @@ impl Cook<'_> {
 
     /// Installs packages of the system, if that was asked for.
     pub(super) async fn system(&self, recipe: &SystemRecipe) -> Result<(), RecipeError> {
+        let packages = recipe.apt.join(" ");
         let apt = self.tool("apt-get", || {
-            let packages = recipe.apt.join(" ");
             format!("install {packages}, or what your system calls it, by hand")
         })?;
-        let options = ["install", "--yes", "--no-install-recommends"];
-        let packages = recipe.apt.iter().map(String::as_str);
-        let install = Invocation::new(&apt, options.into_iter().chain(packages), root());
-        let command = install.typed();
+        let command = format!("apt-get install {packages}");
         if !self.options.system {
             return Err(RecipeError::OnlyPrinted { command });
         }
@@ -273,9 +270,18 @@ impl Cook<'_> {
             });
         }
         let silent = |invocation: Invocation| invocation.with("DEBIAN_FRONTEND", "noninteractive");
-        self.run(&silent(Invocation::new(&apt, ["update"], root())))
-            .await?;
-        self.run(&silent(install)).await.map(drop)
+        self.run(&silent(Invocation::new(
+            &apt,
+            ["update", "--quiet"],
+            root(),
+        )))
+        .await?;
+        let options = ["install", "--yes", "--quiet", "--no-install-recommends"];
+        self.run(&silent(
+            Invocation::new(&apt, options, root()).args(&recipe.apt),
+        ))
+        .await
+        .map(drop)
     }
 
     fn tool(
@@ -288,11 +294,6 @@ impl Cook<'_> {
             tool,
             remedy: remedy(),
         })
-    }
-
-    fn write(&self, slot: &Slot, name: &str, text: &str) -> Result<(), RecipeError> {
-        let path = slot.folder.join(name);
-        std::fs::write(&path, text).map_err(|source| RecipeError::Write { path, source })
     }
 
     async fn run(&self, invocation: &Invocation) -> Result<Finished, RecipeError> {
@@ -308,6 +309,11 @@ impl Cook<'_> {
             Err(RunError::Cancelled | RunError::TimedOut(_)) => Err(RecipeError::Cancelled),
         }
     }
+}
+
+fn write(slot: &Slot, name: &str, text: &str) -> Result<(), RecipeError> {
+    let path = slot.folder.join(name);
+    std::fs::write(&path, text).map_err(|source| RecipeError::Write { path, source })
 }
 
 fn failed(command: String, finished: &Finished) -> RecipeError {

@@ -36,7 +36,7 @@ pub(super) fn telling_line(output: &str) -> Option<&str> {
     };
     lines()
         .find(|line| line.to_lowercase().contains("error"))
-        .or_else(|| lines().last())
+        .or_else(|| lines().next_back())
 }
 
 #[cfg(test)]

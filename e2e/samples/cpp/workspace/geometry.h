@@ -3,7 +3,7 @@
 /// Anything that covers a part of the plane.
 struct Shape {
   /// The covered area, in square metres.
-  virtual double ⟦shape-area⟧area() const = 0;
+  virtual double area() const = 0;
 };
 
 struct Circle : Shape {

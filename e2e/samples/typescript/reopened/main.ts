@@ -7,8 +7,13 @@ function ⟦doubled⟧doubled(value: number): number {
   return value + value;
 }
 
-const shapes: Shape[] = [new Circle(1), new Square(2)];
+function isFlat(shape: Shape): boolean {
+  return shape.area() === 0;
+}
 
-export const total = totalArea(shapes);
+const circle = new Circle(1);
+const square = new Square(2);
 
-export const twice = ⟦use-doubled⟧doubled(total);
+export const flat = isFlat(circle) || isFlat(square);
+
+export const total = ⟦use-doubled⟧doubled(totalArea([circle, square]));

@@ -2,11 +2,11 @@ from abc import ABC, abstractmethod
 from typing import List
 
 
-class ⟦shape⟧Shape(ABC):
+class Shape(ABC):
     """Anything that covers a part of the plane."""
 
     @abstractmethod
-    def ⟦shape-area⟧area(self) -> float:
+    def area(self) -> float:
         """The covered area, in square metres."""
 
 

@@ -1,5 +1,5 @@
 /// Anything that covers a part of the plane.
-pub trait ⟦shape⟧Shape {
+pub trait Shape {
     /// The covered area, in square metres.
     fn area(&self) -> f64;
 }
