@@ -191,9 +191,9 @@ fn a_server_that_is_there_twice_is_an_error() {
 
 #[test]
 fn the_committed_schema_is_current() {
-    assert_eq!(
-        include_str!("../../servers/schema.json"),
-        format!("{:#}\n", super::schema()),
+    let current = include_str!("../../servers/schema.json") == format!("{:#}\n", super::schema());
+    assert!(
+        current,
         "write it again: cargo run -p dsh-e2e --example schemas catalogue > e2e/servers/schema.json"
     );
 }
