@@ -8,15 +8,18 @@
 //!   caller's cancellation, ownership of reads that are still running.
 //! - `locate`: finds, contains and opens; one module a platform.
 //! - `text`: reads and judges the bytes.
+//! - `plugin`: provides the service to a kernel.
 //! - `uri`: `file:` URIs.
 
 mod local;
 mod locate;
+mod plugin;
 mod service;
 mod text;
 mod uri;
 
 pub use local::LocalFileSystem;
+pub use plugin::FsLocalPlugin;
 pub use service::{
     FileSystem, FsError, Source, SourceError, SourceRequest, Workspace, WorkspaceError,
 };

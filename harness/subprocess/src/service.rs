@@ -129,7 +129,9 @@ pub enum ResolveError {
     #[error("the command is blank")]
     Blank,
     /// A relative path with a separator: it would depend on the working directory.
-    #[error("command {command:?} is a relative path; use the absolute path {suggestion:?}, or a bare name on PATH")]
+    #[error(
+        "command {command:?} is a relative path; use the absolute path {suggestion:?}, or a bare name on PATH"
+    )]
     Relative {
         /// As configured.
         command: String,
@@ -153,7 +155,9 @@ pub enum ResolveError {
         path: PathBuf,
     },
     /// It has no execute permission for us.
-    #[error("command {command:?} is not executable ({path:?}); make it executable, or name another")]
+    #[error(
+        "command {command:?} is not executable ({path:?}); make it executable, or name another"
+    )]
     NotExecutable {
         /// As configured.
         command: String,

@@ -1,0 +1,203 @@
+//! The life of one child: its exit, its stderr, its tree, and the tasks that follow them.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::milestone::Milestone;
+use crate::service::{ChildExit, MemberInfo, ProcessControl, TerminationReport};
+use crate::tail::Tail;
+use crate::tree::Tree;
+
+/// Most bytes of stderr taken at once: what a pipe holds.
+const CHUNK: usize = 64 * 1024;
+
+/// How long the end of stderr is awaited after the tree was ended. Longer only if a process that
+/// could not be ended holds it.
+const STDERR_AFTER_END: Duration = Duration::from_millis(200);
+
+/// Owns the tasks that follow a child; dropping it ends the tree and them.
+pub(crate) struct LocalControl {
+    shared: Arc<Shared>,
+    tasks: Mutex<Tasks>,
+}
+
+struct Tasks {
+    set: JoinSet<()>,
+    terminating: bool,
+}
+
+/// What the tasks know of the child.
+struct Shared {
+    tree: Arc<Tree>,
+    stderr: Mutex<Tail>,
+    stderr_end: CancellationToken,
+    /// Given when nobody is to read stderr any more.
+    stop_reading: CancellationToken,
+    report: Milestone<TerminationReport>,
+}
+
+impl LocalControl {
+    /// Follows `tree` and drains `stderr`, of which the last `max_stderr_bytes` are kept.
+    pub(crate) fn new(
+        tree: Tree,
+        stderr: impl AsyncRead + Send + 'static,
+        max_stderr_bytes: usize,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            tree: Arc::new(tree),
+            stderr: Mutex::new(Tail::new(max_stderr_bytes)),
+            stderr_end: CancellationToken::new(),
+            stop_reading: CancellationToken::new(),
+            report: Milestone::new(),
+        });
+        let mut set = JoinSet::new();
+        set.spawn(watch(Arc::clone(&shared)));
+        set.spawn(drain(Arc::clone(&shared), stderr));
+        Self {
+            shared,
+            tasks: Mutex::new(Tasks {
+                set,
+                terminating: false,
+            }),
+        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Tasks> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for LocalControl {
+    fn drop(&mut self) {
+        self.shared.tree.kill_now();
+        self.shared.stop_reading.cancel();
+    }
+}
+
+#[async_trait]
+impl ProcessControl for LocalControl {
+    fn pid(&self) -> u32 {
+        self.shared.tree.pid()
+    }
+
+    async fn wait(&self) -> ChildExit {
+        *self.shared.tree.exit().wait().await
+    }
+
+    fn exited(&self) -> Option<ChildExit> {
+        self.shared.tree.exit().get().copied()
+    }
+
+    fn stderr_tail(&self) -> String {
+        self.shared.stderr().text()
+    }
+
+    async fn stderr_drained(&self, limit: Duration) {
+        // Past the limit the tail is what it is.
+        let _ = timeout(limit, self.shared.stderr_end.cancelled()).await;
+    }
+
+    async fn wait_tree(&self, limit: Duration) -> Vec<MemberInfo> {
+        let tree = &self.shared.tree;
+        match timeout(limit, tree.emptied().wait()).await {
+            Ok(()) => Vec::new(),
+            Err(_) => tree.alive().await,
+        }
+    }
+
+    async fn terminate_tree(&self, grace: Duration) -> TerminationReport {
+        {
+            let mut tasks = self.tasks();
+            if !tasks.terminating {
+                tasks.terminating = true;
+                tasks.set.spawn(terminate(Arc::clone(&self.shared), grace));
+            }
+        }
+        self.shared.report.wait().await.clone()
+    }
+}
+
+impl Shared {
+    fn stderr(&self) -> MutexGuard<'_, Tail> {
+        self.stderr.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends the tree if the task that holds it does not come to its end: the runtime is shutting down.
+struct KillUnfinished {
+    tree: Arc<Tree>,
+    finished: bool,
+}
+
+impl KillUnfinished {
+    fn new(shared: &Shared) -> Self {
+        Self {
+            tree: Arc::clone(&shared.tree),
+            finished: false,
+        }
+    }
+}
+
+impl Drop for KillUnfinished {
+    fn drop(&mut self) {
+        if !self.finished {
+            self.tree.kill_now();
+        }
+    }
+}
+
+async fn watch(shared: Arc<Shared>) {
+    let mut unfinished = KillUnfinished::new(&shared);
+    shared.tree.watch().await;
+    unfinished.finished = true;
+}
+
+async fn terminate(shared: Arc<Shared>, grace: Duration) {
+    // Dropped in reverse: if this is cut off, the tree is ended before anybody is told.
+    let _told = TellReport(&shared);
+    let mut unfinished = KillUnfinished::new(&shared);
+    let report = shared.tree.terminate(grace).await;
+    unfinished.finished = true;
+    if timeout(STDERR_AFTER_END, shared.stderr_end.cancelled())
+        .await
+        .is_err()
+    {
+        shared.stop_reading.cancel();
+        shared.stderr_end.cancelled().await;
+    }
+    shared.report.reach(report);
+}
+
+/// Releases those who wait for a report also when the work on it was cut off.
+struct TellReport<'a>(&'a Shared);
+
+impl Drop for TellReport<'_> {
+    fn drop(&mut self) {
+        self.0.report.reach(TerminationReport::default());
+    }
+}
+
+/// Reads stderr to its end, so that the child never blocks on it (ENV-5).
+async fn drain(shared: Arc<Shared>, stderr: impl AsyncRead) {
+    let _end: DropGuard = shared.stderr_end.clone().drop_guard();
+    let mut stderr = pin!(stderr);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = tokio::select! {
+            biased;
+            read = stderr.read(&mut chunk) => read,
+            () = shared.stop_reading.cancelled() => return,
+        };
+        match read {
+            Ok(0) | Err(_) => return,
+            Ok(length) => shared.stderr().push(&chunk[..length]),
+        }
+    }
+}
