@@ -205,7 +205,8 @@ mod tests {
     /// TOOL-7, TOOL-9: the defaults, and each key for itself.
     #[test]
     fn defaults_and_keys() {
-        assert_eq!(read(json!({})).unwrap(), ToolLspConfig::default());
+        let defaults = json!({"maxLocations": 100, "maxResultChars": 16_000, "timeoutMs": 60_000});
+        assert_eq!(read(json!({})), read(defaults));
         assert_eq!(ToolLspConfig::default().validate(), Ok(()));
         let config =
             read(json!({"maxLocations": 1, "maxResultChars": 2, "timeoutMs": 2_147_483_647}))

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use dsh_agent::{SystemPrompt, SystemPromptPlugin};
@@ -104,7 +105,7 @@ impl Mounted {
             name: "lsp".to_owned(),
             arguments,
         };
-        self.tools().call(call, session, Cancel::new()).await
+        in_time(self.tools().call(call, session, Cancel::new())).await
     }
 
     async fn dispose(self) -> Vec<QueryRequest> {
@@ -115,6 +116,13 @@ impl Mounted {
             .expect("no test panics with it")
             .clone()
     }
+}
+
+/// A call that hangs is a failed test and not a hanging one.
+async fn in_time<T>(call: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_mins(1), call)
+        .await
+        .expect("the call ends by itself long before")
 }
 
 fn session(cwd: Option<&str>) -> Session {
@@ -344,7 +352,7 @@ async fn a_caller_that_gives_up_did_not_time_out() {
     };
     let tools = mounted.tools();
     let running = tools.call(call, session(Some("/w")), cancel.clone());
-    let (result, ()) = tokio::join!(running, async {
+    let (result, ()) = tokio::join!(in_time(running), async {
         cancel.cancel(CancelReason::Caller);
     });
     assert_eq!(result.code.as_deref(), Some("LSP_CANCELLED"));
