@@ -3,7 +3,10 @@
 mod config;
 mod framing;
 mod json;
+mod machine;
 mod message;
+mod outbox;
+mod outgoing;
 #[cfg(test)]
 mod testing;
 mod translate;
