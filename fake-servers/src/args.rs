@@ -20,13 +20,14 @@ use crate::server;
                   script says otherwise.",
     after_help = EXAMPLES,
 )]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 struct Args {
     /// Script to follow, YAML or JSON
     #[arg(long, value_name = "FILE", conflicts_with = "script_inline")]
     script: Option<PathBuf>,
 
     /// The script itself, YAML or JSON
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     script_inline: Option<String>,
 
     /// Answers beneath the script: from the facts in the workspace's *.fake files
@@ -162,7 +163,10 @@ fn run(args: Args, prefix: Vec<OsString>) -> Result<i32, String> {
     }
     if args.check {
         let rules = script.rules.len();
-        print(&format!("the script is right: {rules} rule{}\n", if rules == 1 { "" } else { "s" }))?;
+        print(&format!(
+            "the script is right: {rules} rule{}\n",
+            if rules == 1 { "" } else { "s" }
+        ))?;
         return Ok(0);
     }
     let options = server::Options {
@@ -181,7 +185,9 @@ fn load(path: &Path) -> Result<Script, String> {
 }
 
 fn print(text: &str) -> Result<(), String> {
-    std::io::stdout().write_all(text.as_bytes()).map_err(|error| error.to_string())
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -191,7 +197,10 @@ mod tests {
     #[test]
     fn the_arguments_before_its_own_are_found() {
         let all = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        assert_eq!(prefix(all(&["dsh-conform", "fake-lsp", "--check"]), 1), all(&["fake-lsp"]));
+        assert_eq!(
+            prefix(all(&["dsh-conform", "fake-lsp", "--check"]), 1),
+            all(&["fake-lsp"])
+        );
         assert_eq!(prefix(all(&["dsh-fake-lsp", "--check"]), 1), all(&[]));
         assert_eq!(prefix(all(&["dsh-fake-lsp"]), 7), all(&[]));
     }

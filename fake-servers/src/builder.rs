@@ -49,7 +49,10 @@ impl FakeServer {
 
     /// A server that answers from the facts in the `*.fake` files of its workspace.
     pub fn markers() -> Self {
-        Self::from(Script { base: Some(Base::Markers), ..Script::default() })
+        Self::from(Script {
+            base: Some(Base::Markers),
+            ..Script::default()
+        })
     }
 
     /// Adds a rule: whenever `event` happens (a method, `start`, `response`, `eof`, `SIGTERM`),
@@ -148,7 +151,10 @@ impl FakeServer {
         if text.len() <= INLINE {
             args.extend(["--script-inline".to_owned(), text]);
         } else {
-            let named = tempfile::Builder::new().prefix("dsh-script").suffix(".json").tempfile()?;
+            let named = tempfile::Builder::new()
+                .prefix("dsh-script")
+                .suffix(".json")
+                .tempfile()?;
             let path = named.into_temp_path();
             std::fs::write(&path, text)?;
             args.extend(["--script".to_owned(), utf8(&path)?]);
@@ -157,7 +163,10 @@ impl FakeServer {
         if let Some(address) = &self.control {
             args.extend(["--control".to_owned(), address.clone()]);
         }
-        for (flag, path) in [("--transcript", &self.transcript), ("--counter", &self.counter)] {
+        for (flag, path) in [
+            ("--transcript", &self.transcript),
+            ("--counter", &self.counter),
+        ] {
             if let Some(path) = path {
                 args.extend([flag.to_owned(), utf8(path)?]);
             }
@@ -166,7 +175,11 @@ impl FakeServer {
             args.push("--".to_owned());
             args.extend(self.after.iter().cloned());
         }
-        Ok(FakeCommand { program: executable.as_ref().to_owned(), args, _script: file })
+        Ok(FakeCommand {
+            program: executable.as_ref().to_owned(),
+            args,
+            _script: file,
+        })
     }
 }
 
@@ -178,7 +191,10 @@ fn utf8(path: &Path) -> io::Result<String> {
 
 impl From<Script> for FakeServer {
     fn from(script: Script) -> Self {
-        Self { script, ..Self::default() }
+        Self {
+            script,
+            ..Self::default()
+        }
     }
 }
 
@@ -205,7 +221,10 @@ impl FakeCommand {
 impl Rule {
     /// A rule for this event, without conditions and without actions.
     pub fn on(event: &str) -> Self {
-        Self { on: event.to_owned(), ..Self::default() }
+        Self {
+            on: event.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// Only in this process, from 1.
@@ -253,7 +272,10 @@ impl Rule {
 
 /// Answers with this result.
 pub fn reply(result: Value) -> Action {
-    Action::Reply(Value::Object(Map::from_iter([("result".to_owned(), result)])))
+    Action::Reply(Value::Object(Map::from_iter([(
+        "result".to_owned(),
+        result,
+    )])))
 }
 
 /// Answers with an error.
@@ -268,7 +290,10 @@ pub fn reply_raw(body: &str) -> Action {
 
 /// Answers `initialize` with the default capabilities, these merged over them.
 pub fn capabilities(patch: Value) -> Action {
-    Action::Capabilities(patch.as_object().cloned().unwrap_or_default())
+    match patch {
+        Value::Object(patch) => Action::Capabilities(patch),
+        _ => Action::Default,
+    }
 }
 
 /// Neither answers nor obeys.
@@ -293,19 +318,35 @@ pub fn notify(method: &str, params: Value) -> Action {
 
 /// Sends a notification so many times; `${n}` counts from 0.
 pub fn notify_times(times: u32, method: &str, params: Value) -> Action {
-    Action::Notify(Notify { method: method.to_owned(), params: Some(params), times })
+    Action::Notify(Notify {
+        method: method.to_owned(),
+        params: Some(params),
+        times,
+    })
 }
 
 /// Sends a request of this id, and does not wait for the answer.
 pub fn request(id: Value, method: &str, params: Value) -> Action {
     let (id, params) = (Some(id), Some(params));
-    Action::Request(Request { method: method.to_owned(), params, id, r#await: false, times: 1 })
+    Action::Request(Request {
+        method: method.to_owned(),
+        params,
+        id,
+        r#await: false,
+        times: 1,
+    })
 }
 
 /// Sends a request of this id, and goes on when it is answered.
 pub fn request_and_wait(id: Value, method: &str, params: Value) -> Action {
     let (id, params) = (Some(id), Some(params));
-    Action::Request(Request { method: method.to_owned(), params, id, r#await: true, times: 1 })
+    Action::Request(Request {
+        method: method.to_owned(),
+        params,
+        id,
+        r#await: true,
+        times: 1,
+    })
 }
 
 /// Cuts the next write into its bytes.
@@ -335,7 +376,10 @@ pub fn spell(spelling: Spelling) -> Action {
 
 /// Writes only the first bytes of the next frame, or leaves out so many at its end if negative.
 pub fn only(bytes: i64) -> Action {
-    Action::Frame(Spelling { only: Some(bytes), ..Spelling::default() })
+    Action::Frame(Spelling {
+        only: Some(bytes),
+        ..Spelling::default()
+    })
 }
 
 /// Writes this text to stdout, outside any frame.
@@ -397,5 +441,8 @@ pub fn set(name: &str) -> Action {
 
 /// Records a note, in whose data templates are filled in.
 pub fn note(message: &str, data: Value) -> Action {
-    Action::Note(Note { message: message.to_owned(), data })
+    Action::Note(Note {
+        message: message.to_owned(),
+        data,
+    })
 }

@@ -64,7 +64,10 @@ mod server {
     }
 
     fn unsupported() -> io::Error {
-        io::Error::new(io::ErrorKind::Unsupported, "the fake server runs on Unix only so far")
+        io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the fake server runs on Unix only so far",
+        )
     }
 
     pub(crate) fn serve(_: Options) -> io::Result<i32> {

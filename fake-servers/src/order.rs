@@ -69,18 +69,25 @@ impl Order {
 
     /// The text of an open document.
     pub(crate) fn text(&self, uri: &str) -> Option<&str> {
-        self.documents.get(uri).map(|document| document.text.as_str())
+        self.documents
+            .get(uri)
+            .map(|document| document.text.as_str())
     }
 
     /// All open documents' texts by URI.
     pub(crate) fn texts(&self) -> BTreeMap<String, String> {
         let texts = self.documents.iter();
-        texts.map(|(uri, document)| (uri.clone(), document.text.clone())).collect()
+        texts
+            .map(|(uri, document)| (uri.clone(), document.text.clone()))
+            .collect()
     }
 
     /// Looks at a message of the client. `params` are those of the body.
     pub(crate) fn received(&mut self, envelope: &Envelope, params: &Value) -> Vec<Finding> {
-        let mut found = Findings { method: envelope.method(), all: Vec::new() };
+        let mut found = Findings {
+            method: envelope.method(),
+            all: Vec::new(),
+        };
         match envelope {
             Envelope::Request { id, method } => {
                 self.phase(method, true, &mut found);
@@ -110,7 +117,11 @@ impl Order {
             Phase::New if exit => {}
             Phase::New => found.add("initialize-first", "came before `initialize`", json!({})),
             Phase::Initializing if !exit => {
-                let what = if method == "initialize" { "came twice" } else { "came before the answer to `initialize`" };
+                let what = if method == "initialize" {
+                    "came twice"
+                } else {
+                    "came before the answer to `initialize`"
+                };
                 found.add("quiet-until-initialized", what, json!({}));
             }
             Phase::Answered if method == "initialized" => self.phase = Phase::Ready,
@@ -139,12 +150,24 @@ impl Order {
             self.initialize.get_or_insert_with(|| id.clone());
         }
         if !id.is_legal() {
-            found.add("id-type", "has an id that is no string or integer", json!({"id": id}));
+            found.add(
+                "id-type",
+                "has an id that is no string or integer",
+                json!({"id": id}),
+            );
         }
         if !self.in_flight.insert(id.clone()) {
-            found.add("id-in-flight", "has the id of a request in flight", json!({"id": id}));
+            found.add(
+                "id-in-flight",
+                "has the id of a request in flight",
+                json!({"id": id}),
+            );
         } else if self.used.contains(id) {
-            found.add("id-reused", "has an id that was used before", json!({"id": id}));
+            found.add(
+                "id-reused",
+                "has an id that was used before",
+                json!({"id": id}),
+            );
         }
         if self.used.len() < MAX_IDS {
             self.used.insert(id.clone());
@@ -153,7 +176,11 @@ impl Order {
             && let Some(uri) = params.pointer("/textDocument/uri").and_then(Value::as_str)
             && !self.documents.contains_key(uri)
         {
-            found.add("open-document", "asks about a document that is not open", json!({"uri": uri}));
+            found.add(
+                "open-document",
+                "asks about a document that is not open",
+                json!({"uri": uri}),
+            );
         }
     }
 
@@ -162,13 +189,20 @@ impl Order {
         match (method, uri) {
             ("textDocument/didOpen", Some(uri)) => {
                 let text = params.pointer("/textDocument/text").and_then(Value::as_str);
-                let document = Document { text: text.unwrap_or_default().to_owned() };
+                let document = Document {
+                    text: text.unwrap_or_default().to_owned(),
+                };
                 if self.documents.insert(uri.to_owned(), document).is_some() {
-                    found.add("open-once", "opens a document that is open", json!({"uri": uri}));
+                    found.add(
+                        "open-once",
+                        "opens a document that is open",
+                        json!({"uri": uri}),
+                    );
                 }
             }
             ("textDocument/didClose", Some(uri)) => {
-                if self.documents.remove(uri).is_none() {
+                let open = self.documents.remove(uri);
+                if open.is_none() {
                     let what = "closes a document that is not open";
                     found.add("close-open", what, json!({"uri": uri}));
                 }
@@ -194,7 +228,10 @@ impl Order {
         };
         let changes = params.pointer("/contentChanges").and_then(Value::as_array);
         for change in changes.into_iter().flatten() {
-            let text = change.get("text").and_then(Value::as_str).unwrap_or_default();
+            let text = change
+                .get("text")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
             match change.get("range") {
                 None => text.clone_into(&mut document.text),
                 Some(range) => {
@@ -205,7 +242,9 @@ impl Order {
                         offset(&document.text, line, column)
                     };
                     let (start, end) = (place("start"), place("end"));
-                    document.text.replace_range(start.min(end)..start.max(end), text);
+                    document
+                        .text
+                        .replace_range(start.min(end)..start.max(end), text);
                 }
             }
         }
@@ -244,7 +283,11 @@ impl Findings<'_> {
         let method = self.method.unwrap_or_default();
         data["method"] = method.into();
         data["rule"] = rule.into();
-        self.all.push(Finding { rule, message: format!("`{method}` {what}"), data });
+        self.all.push(Finding {
+            rule,
+            message: format!("`{method}` {what}"),
+            data,
+        });
     }
 }
 
@@ -282,7 +325,12 @@ mod tests {
                 Some(id) => Envelope::Request { id, method },
                 None => Envelope::Notification { method },
             };
-            broken.extend(order.received(&envelope, &params).iter().map(|found| found.rule));
+            broken.extend(
+                order
+                    .received(&envelope, &params)
+                    .iter()
+                    .map(|found| found.rule),
+            );
         }
         broken
     }
@@ -291,7 +339,9 @@ mod tests {
     fn changes_of_a_part_are_followed() {
         let mut order = Order::new();
         let mut tell = |method: &str, params: &Value| {
-            let envelope = Envelope::Notification { method: format!("textDocument/{method}") };
+            let envelope = Envelope::Notification {
+                method: format!("textDocument/{method}"),
+            };
             order.received(&envelope, params);
             order.text("u").map(str::to_owned)
         };
@@ -301,9 +351,7 @@ mod tests {
             let place = |[line, character]: [u64; 2]| json!({"line": line, "character": character});
             json!({"start": place(from), "end": place(to)})
         };
-        let change = |range: Value, text: &str| {
-            json!({"textDocument": {"uri": "u"}, "contentChanges": [{"range": range, "text": text}]})
-        };
+        let change = |range: Value, text: &str| json!({"textDocument": {"uri": "u"}, "contentChanges": [{"range": range, "text": text}]});
         let mut changed = |from, to, text| tell("didChange", &change(range(from, to), text));
         assert_eq!(changed([1, 2], [1, 3], "B").unwrap(), "a\r\n𝒳Bc\n");
         assert_eq!(changed([0, 9], [1, 0], "-").unwrap(), "a-𝒳Bc\n");
@@ -337,19 +385,31 @@ mod tests {
     #[test]
     fn each_rule_is_noticed() {
         assert_eq!(rules(&["2 textDocument/hover u"])[0], "initialize-first");
-        assert_eq!(rules(&["1 initialize", "initialized"]), ["quiet-until-initialized"]);
-        assert_eq!(rules(&["1 initialize", "2 initialize"]), ["quiet-until-initialized"]);
+        assert_eq!(
+            rules(&["1 initialize", "initialized"]),
+            ["quiet-until-initialized"]
+        );
+        assert_eq!(
+            rules(&["1 initialize", "2 initialize"]),
+            ["quiet-until-initialized"]
+        );
         assert_eq!(rules(&["1 initialize", "=1", "x"]), ["initialized-next"]);
         assert_eq!(ready(&["initialized"]), ["initialize-once"]);
         assert_eq!(ready(&["2 shutdown", "x"]), ["exit-only"]);
         assert_eq!(ready(&["2 shutdown", "exit", "x"]), ["nothing-after-exit"]);
         assert_eq!(ready(&["2 textDocument/hover u"]), ["open-document"]);
-        assert_eq!(ready(&["textDocument/didOpen u", "textDocument/didOpen u"]), ["open-once"]);
+        assert_eq!(
+            ready(&["textDocument/didOpen u", "textDocument/didOpen u"]),
+            ["open-once"]
+        );
         assert_eq!(ready(&["textDocument/didClose u"]), ["close-open"]);
         assert_eq!(ready(&["textDocument/didChange u"]), ["change-open"]);
         assert_eq!(ready(&["2 a", "2 b"]), ["id-in-flight"]);
         assert_eq!(ready(&["2 a", "=2", "2 b"]), ["id-reused"]);
         assert_eq!(ready(&["null a"]), ["id-type"]);
-        assert_eq!(ready(&["2 a", "=2", "$/cancelRequest 2"]), ["cancel-in-flight"]);
+        assert_eq!(
+            ready(&["2 a", "=2", "$/cancelRequest 2"]),
+            ["cancel-in-flight"]
+        );
     }
 }

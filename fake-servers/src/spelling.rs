@@ -16,7 +16,11 @@ struct TrueLength<'a>(usize, &'a dyn Source);
 
 impl Source for TrueLength<'_> {
     fn value(&self, name: &str) -> Option<serde_json::Value> {
-        if name == "length" { Some(self.0.into()) } else { self.1.value(name) }
+        if name == "length" {
+            Some(self.0.into())
+        } else {
+            self.1.value(name)
+        }
     }
 }
 
@@ -40,11 +44,17 @@ pub(crate) fn spelled(body: &[u8], spelling: &Spelling, source: &dyn Source, out
         let name = cased("Content-Length", spelling.case);
         format!("{name}{separator}{value}{}", spelling.after)
     };
-    let lengths = first.into_iter().chain(spelling.second_length.as_ref().map(value)).map(field);
-    let extra = spelling.extra.iter().map(|line| match line.split_once(':') {
-        Some((name, rest)) => format!("{}:{rest}", cased(name, spelling.case)),
-        None => line.clone(),
-    });
+    let lengths = first
+        .into_iter()
+        .chain(spelling.second_length.as_ref().map(value))
+        .map(field);
+    let extra = spelling
+        .extra
+        .iter()
+        .map(|line| match line.split_once(':') {
+            Some((name, rest)) => format!("{}:{rest}", cased(name, spelling.case)),
+            None => line.clone(),
+        });
     let lines: Vec<String> = match spelling.order {
         Some(Order::LengthLast) => extra.chain(lengths).collect(),
         _ => lengths.chain(extra).collect(),
@@ -68,7 +78,13 @@ fn cased(name: &str, case: Option<Case>) -> String {
         Some(Case::Mixed) => name
             .chars()
             .enumerate()
-            .map(|(at, c)| if at % 2 == 0 { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() })
+            .map(|(at, c)| {
+                if at % 2 == 0 {
+                    c.to_ascii_lowercase()
+                } else {
+                    c.to_ascii_uppercase()
+                }
+            })
             .collect(),
     }
 }
@@ -76,7 +92,11 @@ fn cased(name: &str, case: Option<Case>) -> String {
 /// A place counted from the start, or from the end if negative, kept inside `len`.
 fn place(at: i64, len: usize) -> usize {
     let distance = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
-    if at < 0 { len.saturating_sub(distance) } else { distance.min(len) }
+    if at < 0 {
+        len.saturating_sub(distance)
+    } else {
+        distance.min(len)
+    }
 }
 
 /// The lengths of the pieces a write of `len` bytes is cut into; none is zero.
@@ -96,7 +116,9 @@ pub(crate) fn pieces(chunk: &Chunk, len: usize) -> Vec<usize> {
     ends.sort_unstable();
     ends.dedup();
     let mut from = 0;
-    let sizes = ends.into_iter().map(|end| end - std::mem::replace(&mut from, end));
+    let sizes = ends
+        .into_iter()
+        .map(|end| end - std::mem::replace(&mut from, end));
     sizes.filter(|size| *size > 0).collect()
 }
 
@@ -125,7 +147,10 @@ mod tests {
         check("case: lower", "content-length: 2\r\n\r\n{}");
         check("case: upper", "CONTENT-LENGTH: 2\r\n\r\n{}");
         check("case: mixed", "cOnTeNt-lEnGtH: 2\r\n\r\n{}");
-        check("{separator: \":\", after: \" \"}", "Content-Length:2 \r\n\r\n{}");
+        check(
+            "{separator: \":\", after: \" \"}",
+            "Content-Length:2 \r\n\r\n{}",
+        );
         check("extra: ['A: b']", "Content-Length: 2\r\nA: b\r\n\r\n{}");
         check(
             "{extra: ['A: b'], order: length_last, case: lower}",
@@ -134,7 +159,10 @@ mod tests {
         check("length: -1", "Content-Length: -1\r\n\r\n{}");
         check("length: '0x${length}'", "Content-Length: 0x2\r\n\r\n{}");
         check("length_by: 5", "Content-Length: 7\r\n\r\n{}");
-        check("second_length: 3", "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}");
+        check(
+            "second_length: 3",
+            "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        );
         check("lf_only: true", "Content-Length: 2\n\n{}");
         check("{no_length: true, extra: ['A: b']}", "A: b\r\n\r\n{}");
         check("only: 5", "Conte");

@@ -2,7 +2,9 @@
 
 /// The bytes of the path a `file:` URI names, percent-decoded; none for another scheme.
 pub(crate) fn path_of(uri: &str) -> Option<Vec<u8>> {
-    let rest = uri.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("file:"))?;
+    let rest = uri
+        .get(..5)
+        .filter(|scheme| scheme.eq_ignore_ascii_case("file:"))?;
     let rest = &uri[rest.len()..];
     // The authority, if there is one, is this machine.
     let path = match rest.strip_prefix("//") {
@@ -18,13 +20,19 @@ pub(crate) fn path_of(uri: &str) -> Option<Vec<u8>> {
             _ => None,
         };
         bytes.push(decoded.unwrap_or(*byte));
-        rest = if decoded.is_some() { &after[2..] } else { after };
+        rest = if decoded.is_some() {
+            &after[2..]
+        } else {
+            after
+        };
     }
     Some(bytes)
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
 }
 
 /// The URI of a path below the folder of `root`, which is a URI as the client wrote it.
@@ -63,7 +71,10 @@ mod tests {
     #[test]
     fn paths_and_uris_name_each_other() {
         for (path, uri) in [
-            ("/w/a b/größe#1%.ts", "file:///w/a%20b/gr%C3%B6%C3%9Fe%231%25.ts"),
+            (
+                "/w/a b/größe#1%.ts",
+                "file:///w/a%20b/gr%C3%B6%C3%9Fe%231%25.ts",
+            ),
             ("/w/x?y", "file:///w/x%3Fy"),
         ] {
             assert_eq!(of(path.as_bytes()), uri);

@@ -51,8 +51,19 @@ mod unix {
         fn connect(address: &str, role: Role, argv: Vec<String>, cwd: String) -> io::Result<Self> {
             let stream = UnixStream::connect(address)?;
             let (lines, received) = (Lines::default(), VecDeque::new());
-            let mut link = Self { stream, lines, received, synced: 0, process: 1 };
-            link.send(&Up::Hello { role, pid: std::process::id(), argv, cwd })?;
+            let mut link = Self {
+                stream,
+                lines,
+                received,
+                synced: 0,
+                process: 1,
+            };
+            link.send(&Up::Hello {
+                role,
+                pid: std::process::id(),
+                argv,
+                cwd,
+            })?;
             Ok(link)
         }
 
@@ -126,6 +137,8 @@ mod unix {
     }
 
     fn unexpected(message: &Down) -> io::Error {
-        io::Error::other(format!("the runner should say its welcome, and said {message:?}"))
+        io::Error::other(format!(
+            "the runner should say its welcome, and said {message:?}"
+        ))
     }
 }

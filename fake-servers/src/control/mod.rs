@@ -23,7 +23,12 @@ pub(crate) const MAX_LINE: usize = 128 << 20;
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub(crate) enum Up {
     /// Who connects; always first.
-    Hello { role: Role, pid: u32, argv: Vec<String>, cwd: String },
+    Hello {
+        role: Role,
+        pid: u32,
+        argv: Vec<String>,
+        cwd: String,
+    },
     /// Something happened, at this microsecond of the monotonic clock.
     Event { at_us: u64, body: EventBody },
     /// Asks for `Done` of this number, when all before it is kept.
@@ -73,7 +78,10 @@ impl Lines {
 
     /// The next whole line without its end.
     pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
-        let Some(found) = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n') else {
+        let Some(found) = self.buffer[self.scanned..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+        else {
             self.scanned = self.buffer.len();
             return None;
         };

@@ -80,13 +80,24 @@ impl Control {
         let path = folder.path().join("c");
         let listener = tokio::net::UnixListener::bind(&path)?;
         let Some(address) = path.to_str().map(str::to_owned) else {
-            let reason = format!("{} is not UTF-8; set TMPDIR to a path that is", path.display());
+            let reason = format!(
+                "{} is not UTF-8; set TMPDIR to a path that is",
+                path.display()
+            );
             return Err(io::Error::other(reason).into());
         };
-        let shared = Arc::new(Shared { recorder, state: Mutex::default() });
+        let shared = Arc::new(Shared {
+            recorder,
+            state: Mutex::default(),
+        });
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, Arc::clone(&shared)));
-        Ok(Self { shared, address, _tasks: tasks, _folder: folder })
+        Ok(Self {
+            shared,
+            address,
+            _tasks: tasks,
+            _folder: folder,
+        })
     }
 
     /// Not on this platform.
@@ -122,7 +133,11 @@ impl Control {
         while let Some(at) = state.held.iter().position(|held| held.name == name) {
             let held = state.held.remove(at);
             let down = Down::Release { token: held.token };
-            if state.connected.get(&held.process).is_some_and(|link| link.send(down).is_ok()) {
+            if state
+                .connected
+                .get(&held.process)
+                .is_some_and(|link| link.send(down).is_ok())
+            {
                 return;
             }
         }
@@ -136,7 +151,9 @@ impl Control {
         process: u32,
         actions: impl IntoIterator<Item = Action>,
     ) -> Result<(), ControlError> {
-        let down = Down::Perform { actions: actions.into_iter().collect() };
+        let down = Down::Perform {
+            actions: actions.into_iter().collect(),
+        };
         match self.state().connected.get(&process) {
             Some(link) if link.send(down).is_ok() => Ok(()),
             _ => Err(ControlError::NotConnected(process)),
@@ -159,7 +176,8 @@ impl Control {
 
     /// Waits until something is held under this name.
     pub async fn wait_held(&self, name: &str) -> Event {
-        self.wait_for(|event| held_name(&event.body).is_some_and(|held| held == name)).await
+        self.wait_for(|event| held_name(&event.body).is_some_and(|held| held == name))
+            .await
     }
 
     /// Waits until `process` has ended, which is when its end of the channel is closed.
@@ -191,7 +209,11 @@ impl Shared {
             }
             return;
         }
-        state.held.push(Held { name: name.to_owned(), process, token });
+        state.held.push(Held {
+            name: name.to_owned(),
+            process,
+            token,
+        });
     }
 }
 
@@ -220,8 +242,13 @@ async fn accept(listener: tokio::net::UnixListener, shared: Arc<Shared>) {
 #[cfg(unix)]
 async fn serve(stream: tokio::net::UnixStream, shared: Arc<Shared>) {
     let (mut input, output) = stream.into_split();
-    let mut connection =
-        Connection { output, shared, process: None, down: None, ending: (None, None) };
+    let mut connection = Connection {
+        output,
+        shared,
+        process: None,
+        down: None,
+        ending: (None, None),
+    };
     let mut lines = Lines::default();
     let mut buffer = vec![0; 65_536];
     loop {
@@ -277,8 +304,15 @@ impl Connection {
 
     async fn take(&mut self, line: &[u8]) -> io::Result<()> {
         match serde_json::from_slice(line)? {
-            Up::Hello { role: Role::Helper, .. } => {}
-            Up::Hello { role: Role::Server, pid, argv, cwd } => {
+            Up::Hello {
+                role: Role::Helper, ..
+            } => {}
+            Up::Hello {
+                role: Role::Server,
+                pid,
+                argv,
+                cwd,
+            } => {
                 let (sender, receiver) = mpsc::unbounded_channel();
                 let process = {
                     let mut state = self.shared.state();
@@ -289,7 +323,11 @@ impl Connection {
                 };
                 self.process = Some(process);
                 self.down = Some(receiver);
-                let body = EventBody::ProcessStarted { pid, argv, cwd: Some(cwd) };
+                let body = EventBody::ProcessStarted {
+                    pid,
+                    argv,
+                    cwd: Some(cwd),
+                };
                 self.shared.recorder.emit(self.process, body);
                 self.say(&Down::Welcome { process }).await?;
             }
@@ -304,7 +342,9 @@ impl Connection {
         let mut token = None;
         if let EventBody::Note { kind, data, .. } = &body {
             let number = |key: &str| {
-                data.get(key).and_then(Value::as_i64).and_then(|value| i32::try_from(value).ok())
+                data.get(key)
+                    .and_then(Value::as_i64)
+                    .and_then(|value| i32::try_from(value).ok())
             };
             match kind.as_str() {
                 "ending" => self.ending = (number("code"), number("signal")),
@@ -323,13 +363,17 @@ impl Connection {
     }
 
     fn ended(&mut self) {
-        let Some(process) = self.process.take() else { return };
+        let Some(process) = self.process.take() else {
+            return;
+        };
         {
             let mut state = self.shared.state();
             state.connected.remove(&process);
             state.held.retain(|held| held.process != process);
         }
         let (code, signal) = self.ending;
-        self.shared.recorder.emit(Some(process), EventBody::ProcessEnded { code, signal });
+        self.shared
+            .recorder
+            .emit(Some(process), EventBody::ProcessEnded { code, signal });
     }
 }

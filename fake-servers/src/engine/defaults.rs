@@ -105,19 +105,23 @@ impl Engine {
             return Answer::Result(Value::Null);
         }
         match Question::of(&happening.name) {
-            None => {
-                Answer::error(-32601, &format!("no such method here: {}", happening.name))
-            }
-            Some(question) => Answer::Result(self.from_markers(question, &happening.params)),
+            None => Answer::error(-32601, &format!("no such method here: {}", happening.name)),
+            Some(question) => Answer::Result(self.ask_markers(question, &happening.params)),
         }
     }
 
-    fn from_markers(&self, question: Question, params: &Value) -> Value {
+    fn ask_markers(&self, question: Question, params: &Value) -> Value {
         match (self.script.base, &self.root, &self.order) {
             (Some(Base::Markers), Some(root), Some(order)) => {
                 let open = order.texts();
                 let files = self.surroundings.files.as_ref();
-                Asked { root, open: &open, links: self.links, files }.answer(question, params)
+                Asked {
+                    root,
+                    open: &open,
+                    links: self.links,
+                    files,
+                }
+                .answer(question, params)
             }
             _ => Value::Null,
         }
@@ -132,7 +136,7 @@ impl Engine {
         };
         let merged = Value::Object(self.script.capabilities.clone());
         for patch in [&merged, patch] {
-            if patch.is_object() {
+            if patch.as_object().is_some_and(|patch| !patch.is_empty()) {
                 let patch = template::fill(patch, &self.values(&values));
                 template::merge(&mut capabilities, &patch);
             }
@@ -144,7 +148,9 @@ impl Engine {
 
     /// Answers a request that waits, or that was left without an answer, as cancelled.
     fn cancel(&mut self, id: &Id, sequence: &mut Sequence, effects: &mut Vec<Effect>) {
-        let Some(at) = self.unanswered.iter().position(|open| open.id == *id) else { return };
+        let Some(at) = self.unanswered.iter().position(|open| open.id == *id) else {
+            return;
+        };
         let open = self.unanswered.swap_remove(at);
         if let Some(key) = open.sequence {
             self.sequences.remove(&key);
@@ -155,10 +161,13 @@ impl Engine {
     }
 
     /// Refuses a body that is no message.
-    pub(super) fn refuse(&mut self, code: i64, why: &str, effects: &mut Vec<Effect>) {
+    pub(super) fn refuse(code: i64, why: &str, effects: &mut Vec<Effect>) {
         let body = Answer::error(code, why).body(&Id(Value::Null));
         let mut bytes = Vec::new();
         crate::spelling::plain(&body, &mut bytes);
-        effects.push(Effect::Write { bytes, pieces: None });
+        effects.push(Effect::Write {
+            bytes,
+            pieces: None,
+        });
     }
 }

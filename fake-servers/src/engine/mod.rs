@@ -50,7 +50,10 @@ pub(crate) enum Input<'a> {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Effect {
     /// Write to stdout, in pieces of these lengths, each when the pipe is empty, or at once.
-    Write { bytes: Vec<u8>, pieces: Option<Vec<usize>> },
+    Write {
+        bytes: Vec<u8>,
+        pieces: Option<Vec<usize>>,
+    },
     /// Write to stderr, then resume.
     Stderr { bytes: StderrBytes, key: Key },
     /// Resume after this time.
@@ -155,6 +158,10 @@ struct Asked {
 }
 
 /// See the [module](self).
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent facts, not the states of one thing"
+)]
 pub(crate) struct Engine {
     script: Rc<Script>,
     actions: Vec<Rc<[Action]>>,
@@ -182,12 +189,17 @@ impl Engine {
     /// A server that has not started yet. `watched` is whether what happens is recorded.
     pub(crate) fn new(script: Script, surroundings: Surroundings, watched: bool) -> Self {
         let uses_text = script_uses(&script, &|name| name == "text");
-        let uses_params =
-            script_uses(&script, &|name| name == "params" || name.starts_with("params."));
+        let uses_params = script_uses(&script, &|name| {
+            name == "params" || name.starts_with("params.")
+        });
         let conditional = script.rules.iter().any(|rule| rule.when.is_some());
         let follows = watched || uses_text || script.base.is_some();
         Self {
-            actions: script.rules.iter().map(|rule| rule.r#do.clone().into()).collect(),
+            actions: script
+                .rules
+                .iter()
+                .map(|rule| rule.r#do.clone().into())
+                .collect(),
             counts: vec![(0, 0); script.rules.len()],
             script: Rc::new(script),
             surroundings,
@@ -245,20 +257,27 @@ impl Engine {
 
     /// A pseudo-event.
     fn happened(&mut self, name: &str, effects: &mut Vec<Effect>) {
-        let happening = Happening { name: name.to_owned(), ..Happening::default() };
+        let happening = Happening {
+            name: name.to_owned(),
+            ..Happening::default()
+        };
         self.matched(happening, effects);
     }
 
     fn message(&mut self, envelope: Envelope, body: &[u8], effects: &mut Vec<Effect>) {
-        let needed =
-            matches!(envelope.method(), Some("initialize" | "$/cancelRequest")) || self.needs_params;
+        let needed = matches!(envelope.method(), Some("initialize" | "$/cancelRequest"))
+            || self.needs_params;
         let params = if needed { params_of(body) } else { Value::Null };
         if let Some(order) = &mut self.order {
             for finding in order.received(&envelope, &params) {
                 if self.watched {
                     let (message, data) = (finding.message, finding.data);
                     let kind = "order".to_owned();
-                    effects.push(Effect::Record(EventBody::Note { kind, message, data }));
+                    effects.push(Effect::Record(EventBody::Note {
+                        kind,
+                        message,
+                        data,
+                    }));
                 }
             }
         }
@@ -268,15 +287,35 @@ impl Engine {
                     self.initialize(&params);
                 }
                 let id = Some(id);
-                self.matched(Happening { name: method, kind: Kind::Request, id, params }, effects);
+                self.matched(
+                    Happening {
+                        name: method,
+                        kind: Kind::Request,
+                        id,
+                        params,
+                    },
+                    effects,
+                );
             }
             Envelope::Notification { method } => {
                 let (kind, id) = (Kind::Notification, None);
-                self.matched(Happening { name: method, kind, id, params }, effects);
+                self.matched(
+                    Happening {
+                        name: method,
+                        kind,
+                        id,
+                        params,
+                    },
+                    effects,
+                );
             }
-            Envelope::Response { id, .. } => self.response(id, body, effects),
-            Envelope::NotJson { error } => self.refuse(-32700, &error, effects),
-            _ => self.refuse(-32600, "neither request, notification nor response", effects),
+            Envelope::Response { id, .. } => self.response(&id, body, effects),
+            Envelope::NotJson { error } => Self::refuse(-32700, &error, effects),
+            _ => Self::refuse(
+                -32600,
+                "neither request, notification nor response",
+                effects,
+            ),
         }
     }
 
@@ -293,8 +332,8 @@ impl Engine {
     }
 
     /// An answer of the client to a request of this server.
-    fn response(&mut self, id: Id, body: &[u8], effects: &mut Vec<Effect>) {
-        let asked = self.asked.remove(&id);
+    fn response(&mut self, id: &Id, body: &[u8], effects: &mut Vec<Effect>) {
+        let asked = self.asked.remove(id);
         if self.watched {
             let (kind, message) = match &asked {
                 Some(asked) => ("answer", format!("`{}` was answered", asked.method)),
@@ -305,7 +344,11 @@ impl Engine {
                 data["rule"] = "answer-unasked".into();
             }
             let kind = kind.to_owned();
-            effects.push(Effect::Record(EventBody::Note { kind, message, data }));
+            effects.push(Effect::Record(EventBody::Note {
+                kind,
+                message,
+                data,
+            }));
         }
         if self.script.rules.iter().any(|rule| rule.on == "response") {
             let mut params = serde_json::from_slice(body).unwrap_or(Value::Null);
@@ -313,7 +356,12 @@ impl Engine {
                 params.insert("method".to_owned(), asked.method.clone().into());
             }
             let name = "response".to_owned();
-            let happening = Happening { name, kind: Kind::Other, id: None, params };
+            let happening = Happening {
+                name,
+                kind: Kind::Other,
+                id: None,
+                params,
+            };
             self.matched(happening, effects);
         }
         let waiting = asked.and_then(|asked| asked.sequence);
@@ -352,14 +400,21 @@ impl Engine {
                     let data = json!({"rule": at + 1, "on": on, "method": happening.name});
                     let message = format!("rule {} (on {on})", at + 1);
                     let kind = "rule".to_owned();
-                    effects.push(Effect::Record(EventBody::Note { kind, message, data }));
+                    effects.push(Effect::Record(EventBody::Note {
+                        kind,
+                        message,
+                        data,
+                    }));
                 }
                 Rc::clone(&self.actions[at])
             }
             None => Rc::from([]),
         };
         if let (Some(id), true) = (&happening.id, chosen.is_some()) {
-            self.unanswered.push(Unanswered { id: id.clone(), sequence: None });
+            self.unanswered.push(Unanswered {
+                id: id.clone(),
+                sequence: None,
+            });
         }
         self.begin(happening, actions, effects);
     }
@@ -370,7 +425,9 @@ impl Engine {
             None => rule.on == happening.name,
         };
         named
-            && rule.process.is_none_or(|process| process == self.surroundings.process)
+            && rule
+                .process
+                .is_none_or(|process| process == self.surroundings.process)
             && rule.set.is_none_or_is(self.set.as_deref())
             && rule.when.as_ref().is_none_or(|when| {
                 let wanted = template::fill(when, &self.values(happening));
@@ -409,7 +466,10 @@ impl Engine {
     }
 
     fn values<'a>(&'a self, happening: &'a Happening) -> Values<'a> {
-        Values { engine: self, happening }
+        Values {
+            engine: self,
+            happening,
+        }
     }
 }
 
@@ -463,9 +523,18 @@ struct Values<'a> {
 impl Source for Values<'_> {
     fn value(&self, name: &str) -> Option<Value> {
         let Engine { surroundings, .. } = self.engine;
-        let root = || self.engine.root.clone().unwrap_or_else(|| uri::of(surroundings.cwd.as_bytes()));
+        let root = || {
+            self.engine
+                .root
+                .clone()
+                .unwrap_or_else(|| uri::of(surroundings.cwd.as_bytes()))
+        };
         Some(match name {
-            "id" => self.happening.id.as_ref().map_or(Value::Null, |id| id.0.clone()),
+            "id" => self
+                .happening
+                .id
+                .as_ref()
+                .map_or(Value::Null, |id| id.0.clone()),
             "method" => self.happening.name.clone().into(),
             "params" => self.happening.params.clone(),
             "workspaceUri" => root().into(),
@@ -474,7 +543,11 @@ impl Source for Values<'_> {
                 String::from_utf8_lossy(&path).into_owned().into()
             }
             "text" => {
-                let uri = self.happening.params.pointer("/textDocument/uri")?.as_str()?;
+                let uri = self
+                    .happening
+                    .params
+                    .pointer("/textDocument/uri")?
+                    .as_str()?;
                 self.engine.order.as_ref()?.text(uri)?.into()
             }
             "pid" => surroundings.pid.into(),

@@ -39,7 +39,7 @@ impl Engine {
             let actions = Rc::clone(&sequence.actions);
             let Some(action) = actions.get(sequence.at) else {
                 if sequence.settled {
-                    self.flush(&mut sequence, effects);
+                    Self::flush(&mut sequence, effects);
                     return;
                 }
                 sequence.settled = true;
@@ -60,7 +60,7 @@ impl Engine {
                 }
                 Next::Wait(wait) => wait,
             };
-            self.flush(&mut sequence, effects);
+            Self::flush(&mut sequence, effects);
             let key = match wait {
                 Wait::Answers => key,
                 _ => self.key(),
@@ -140,9 +140,7 @@ impl Engine {
                         let text = template::fill_text(text, &values).into_owned();
                         StderrBytes::Bytes(text.into_bytes())
                     }
-                    Stderr::Payload(payload) => {
-                        StderrBytes::Bytes(self.payload(payload, sequence))
-                    }
+                    Stderr::Payload(payload) => StderrBytes::Bytes(self.payload(payload, sequence)),
                 };
                 return Next::Wait(Wait::Stderr(bytes));
             }
@@ -162,7 +160,11 @@ impl Engine {
                 let message = template::fill_text(&note.message, &values).into_owned();
                 let data = template::fill(&note.data, &values);
                 let kind = "note".to_owned();
-                effects.push(Effect::Record(EventBody::Note { kind, message, data }));
+                effects.push(Effect::Record(EventBody::Note {
+                    kind,
+                    message,
+                    data,
+                }));
             }
         }
         Next::Go
@@ -171,7 +173,9 @@ impl Engine {
     fn scripted_answer(&self, value: &Value, sequence: &Sequence) -> Answer {
         let filled = |value| template::fill(value, &self.values(&sequence.happening));
         match value.as_object().filter(|members| members.len() == 1) {
-            Some(members) if members.contains_key("error") => Answer::Error(filled(&value["error"])),
+            Some(members) if members.contains_key("error") => {
+                Answer::Error(filled(&value["error"]))
+            }
             Some(members) if members.contains_key("result") => {
                 Answer::Result(filled(&value["result"]))
             }
@@ -187,7 +191,10 @@ impl Engine {
         effects: &mut Vec<Effect>,
     ) {
         let Some(id) = sequence.happening.id.clone() else {
-            let message = format!("`{}` is no request and has no answer", sequence.happening.name);
+            let message = format!(
+                "`{}` is no request and has no answer",
+                sequence.happening.name
+            );
             effects.push(Effect::Record(EventBody::note("script", message)));
             return;
         };
@@ -237,9 +244,9 @@ impl Engine {
         let fill = |text| template::fill_text(text, &self.values(&sequence.happening)).into_owned();
         match payload {
             Payload::Text(text) => fill(text).into_bytes(),
-            Payload::Repeated(repeated) => {
-                fill(&repeated.text).repeat(repeated.times as usize).into_bytes()
-            }
+            Payload::Repeated(repeated) => fill(&repeated.text)
+                .repeat(repeated.times as usize)
+                .into_bytes(),
             Payload::Bytes(bytes) => STANDARD.decode(&bytes.base64).unwrap_or_default(),
         }
     }
@@ -248,7 +255,10 @@ impl Engine {
         for n in 0..notify.times {
             let happening = Rc::clone(&sequence.happening);
             let values = self.values(&happening);
-            let values = Counted { source: &values, n: u64::from(n) };
+            let values = Counted {
+                source: &values,
+                n: u64::from(n),
+            };
             let message = message(None, &notify.method, notify.params.as_ref(), &values);
             self.frame(sequence, &message, effects);
         }
@@ -260,7 +270,10 @@ impl Engine {
         for n in 0..request.times {
             let happening = Rc::clone(&sequence.happening);
             let values = self.values(&happening);
-            let values = Counted { source: &values, n: u64::from(n) };
+            let values = Counted {
+                source: &values,
+                n: u64::from(n),
+            };
             let id = match &request.id {
                 None => {
                     self.next_id += 1;
@@ -272,9 +285,15 @@ impl Engine {
                 },
             };
             let values = self.values(&happening);
-            let values = Counted { source: &values, n: u64::from(n) };
+            let values = Counted {
+                source: &values,
+                n: u64::from(n),
+            };
             let body = message(Some(&id), &request.method, request.params.as_ref(), &values);
-            let asked = Asked { method: request.method.clone(), sequence: key };
+            let asked = Asked {
+                method: request.method.clone(),
+                sequence: key,
+            };
             let replaced = self.asked.insert(Id(id), asked);
             if key.is_some() && replaced.is_none_or(|old| old.sequence != key) {
                 sequence.awaiting += 1;
@@ -284,7 +303,7 @@ impl Engine {
     }
 
     /// Writes what was collected.
-    fn flush(&mut self, sequence: &mut Sequence, effects: &mut Vec<Effect>) {
+    fn flush(sequence: &mut Sequence, effects: &mut Vec<Effect>) {
         if let Some(block) = sequence.block.take()
             && !block.is_empty()
         {
@@ -299,7 +318,10 @@ fn write(sequence: &mut Sequence, bytes: Vec<u8>, effects: &mut Vec<Effect>) {
         block.extend_from_slice(&bytes);
         return;
     }
-    let pieces = sequence.chunk.take().map(|chunk| spelling::pieces(&chunk, bytes.len()));
+    let pieces = sequence
+        .chunk
+        .take()
+        .map(|chunk| spelling::pieces(&chunk, bytes.len()));
     effects.push(Effect::Write { bytes, pieces });
 }
 

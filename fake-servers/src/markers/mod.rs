@@ -51,7 +51,11 @@ fn lines(text: &str) -> Vec<&str> {
     let mut rest = text;
     while let Some(at) = rest.find(['\n', '\r']) {
         lines.push(&rest[..at]);
-        let end = if rest[at..].starts_with("\r\n") { at + 2 } else { at + 1 };
+        let end = if rest[at..].starts_with("\r\n") {
+            at + 2
+        } else {
+            at + 1
+        };
         rest = &rest[end..];
     }
     lines.push(rest);
@@ -71,14 +75,19 @@ fn names(line: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let start = at + line[at..].find(is_name)?;
-        let len = line[start..].find(|c| !is_name(c)).unwrap_or(line.len() - start);
+        let len = line[start..]
+            .find(|c| !is_name(c))
+            .unwrap_or(line.len() - start);
         at = start + len;
         Some((start, &line[start..at]))
     })
 }
 
 fn facts(text: &str) -> Facts<'_> {
-    let mut facts = Facts { lines: lines(text), ..Facts::default() };
+    let mut facts = Facts {
+        lines: lines(text),
+        ..Facts::default()
+    };
     for (number, line) in facts.lines.iter().enumerate() {
         let content = line.trim_start();
         if content.starts_with("//") {
@@ -111,7 +120,12 @@ fn facts(text: &str) -> Facts<'_> {
             measured = start + name.len();
             let role = std::mem::replace(&mut role, Role::Use);
             let line = number as u64;
-            facts.occurrences.push(Occurrence { name, role, line, columns: column..end });
+            facts.occurrences.push(Occurrence {
+                name,
+                role,
+                line,
+                columns: column..end,
+            });
             column = end;
         }
     }
@@ -155,21 +169,36 @@ pub(crate) struct Asked<'a> {
 impl Asked<'_> {
     /// The result of a request, by its params.
     pub(crate) fn answer(&self, question: Question, params: &Value) -> Value {
-        let nothing = if question == Question::References { json!([]) } else { Value::Null };
-        let Some(texts) = self.texts(params) else { return nothing };
-        let all: Vec<(&str, Facts<'_>)> =
-            texts.iter().map(|(uri, text)| (uri.as_str(), facts(text))).collect();
+        let nothing = if question == Question::References {
+            json!([])
+        } else {
+            Value::Null
+        };
+        let Some(texts) = self.texts(params) else {
+            return nothing;
+        };
+        let all: Vec<(&str, Facts<'_>)> = texts
+            .iter()
+            .map(|(uri, text)| (uri.as_str(), facts(text)))
+            .collect();
         let at = |pointer: &str| params.pointer(pointer).and_then(Value::as_u64);
         let (Some(line), Some(column)) = (at("/position/line"), at("/position/character")) else {
             return nothing;
         };
-        let asked = params.pointer("/textDocument/uri").and_then(Value::as_str).unwrap_or_default();
-        let Some(found) = all.iter().find(|(uri, _)| *uri == asked).and_then(|(_, facts)| {
-            facts.occurrences.iter().find(|occurrence| {
-                occurrence.line == line
-                    && (occurrence.columns.start..=occurrence.columns.end).contains(&column)
+        let asked = params
+            .pointer("/textDocument/uri")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let Some(found) = all
+            .iter()
+            .find(|(uri, _)| *uri == asked)
+            .and_then(|(_, facts)| {
+                facts.occurrences.iter().find(|occurrence| {
+                    occurrence.line == line
+                        && (occurrence.columns.start..=occurrence.columns.end).contains(&column)
+                })
             })
-        }) else {
+        else {
             return nothing;
         };
         let places = |role: &dyn Fn(Role) -> bool| -> Vec<(&str, &Facts<'_>, &Occurrence<'_>)> {
@@ -182,7 +211,10 @@ impl Asked<'_> {
                     .filter(|other| other.name == found.name && role(other.role))
                     .map(move |other| (uri, facts, other))
             };
-            all.iter().map(|(uri, facts)| (*uri, facts)).flat_map(of_file).collect()
+            all.iter()
+                .map(|(uri, facts)| (*uri, facts))
+                .flat_map(of_file)
+                .collect()
         };
         let definitions = places(&|role| role == Role::Definition);
         if definitions.is_empty() {
@@ -192,11 +224,15 @@ impl Asked<'_> {
             Question::Definition => locations(&definitions, self.links.0),
             Question::Implementation => {
                 let places = places(&|role| role == Role::Implementation);
-                if places.is_empty() { nothing } else { locations(&places, self.links.1) }
+                if places.is_empty() {
+                    nothing
+                } else {
+                    locations(&places, self.links.1)
+                }
             }
             Question::References => {
-                let declared = params.pointer("/context/includeDeclaration")
-                    == Some(&Value::Bool(true));
+                let declared =
+                    params.pointer("/context/includeDeclaration") == Some(&Value::Bool(true));
                 locations(&places(&|role| declared || role != Role::Definition), false)
             }
             Question::Hover => {
@@ -222,7 +258,9 @@ impl Asked<'_> {
     /// The texts of the workspace by URI, in the order of paths. A document of the workspace that
     /// is open has the client's URI and text; an open one from elsewhere comes last.
     fn texts(&self, params: &Value) -> Option<Vec<(String, String)>> {
-        let asked = params.pointer("/textDocument/uri").and_then(Value::as_str)?;
+        let asked = params
+            .pointer("/textDocument/uri")
+            .and_then(Value::as_str)?;
         let root = uri::path_of(self.root)?;
         let open: BTreeMap<Vec<u8>, (&String, &String)> = self
             .open
@@ -248,7 +286,9 @@ impl Asked<'_> {
 
 fn line_of<'a>(facts: &Facts<'a>, occurrence: &Occurrence<'_>) -> &'a str {
     let line = usize::try_from(occurrence.line).ok();
-    line.and_then(|line| facts.lines.get(line)).copied().unwrap_or_default()
+    line.and_then(|line| facts.lines.get(line))
+        .copied()
+        .unwrap_or_default()
 }
 
 fn range(line: u64, columns: &Range<u64>) -> Value {
@@ -280,13 +320,19 @@ mod tests {
     impl Files for Memory {
         fn texts(&self, root: &[u8]) -> Vec<(Vec<u8>, String)> {
             assert_eq!(root, b"/w");
-            self.0.iter().map(|(p, t)| (p.as_bytes().to_vec(), (*t).to_owned())).collect()
+            self.0
+                .iter()
+                .map(|(p, t)| (p.as_bytes().to_vec(), (*t).to_owned()))
+                .collect()
         }
     }
 
     fn workspace() -> Memory {
         Memory(vec![
-            ("main.fake", "def main\n  use Shape, 𝒳 Shape\r\n// Shape\rdef def impl\n"),
+            (
+                "main.fake",
+                "def main\n  use Shape, 𝒳 Shape\r\n// Shape\rdef def impl\n",
+            ),
             (
                 "a b/shapes.fake",
                 "doc Shape: Something with an area.\ndoc Shape: Really.\ndef Shape area\n\
@@ -297,9 +343,17 @@ mod tests {
 
     #[track_caller]
     fn ask(open: &[(&str, &str)], links: bool, method: &str, file: &str, at: (u64, u64)) -> Value {
-        let open = open.iter().map(|(u, t)| ((*u).to_owned(), (*t).to_owned())).collect();
+        let open = open
+            .iter()
+            .map(|(u, t)| ((*u).to_owned(), (*t).to_owned()))
+            .collect();
         let files = workspace();
-        let asked = Asked { root: "file:///w", open: &open, links: (links, links), files: &files };
+        let asked = Asked {
+            root: "file:///w",
+            open: &open,
+            links: (links, links),
+            files: &files,
+        };
         let params = json!({
             "textDocument": {"uri": file},
             "position": {"line": at.0, "character": at.1},
@@ -319,7 +373,10 @@ mod tests {
     fn the_four_questions_are_answered_from_the_files() {
         let ask = |method: &str| ask(&[], false, method, MAIN, (1, 8));
         assert_eq!(ask("textDocument/definition"), json!([at(SHAPES, 2, 4, 9)]));
-        assert_eq!(ask("textDocument/implementation"), json!([at(SHAPES, 4, 5, 10)]));
+        assert_eq!(
+            ask("textDocument/implementation"),
+            json!([at(SHAPES, 4, 5, 10)])
+        );
         assert_eq!(
             ask("textDocument/references"),
             json!([
@@ -343,17 +400,30 @@ mod tests {
     fn links_have_the_line_and_the_name() {
         let link = json!([{"targetUri": SHAPES, "targetRange": range(2, &(0..14)),
             "targetSelectionRange": range(2, &(4..9))}]);
-        assert_eq!(ask(&[], true, "textDocument/definition", MAIN, (1, 11)), link);
+        assert_eq!(
+            ask(&[], true, "textDocument/definition", MAIN, (1, 11)),
+            link
+        );
     }
 
     #[test]
     fn what_nothing_defines_has_no_answer() {
         for (line, column) in [(1, 3), (2, 4), (9, 0), (1, 5)] {
             let at = (line, column);
-            assert_eq!(ask(&[], false, "textDocument/hover", MAIN, at), Value::Null, "{at:?}");
-            assert_eq!(ask(&[], false, "textDocument/references", MAIN, at), json!([]));
+            assert_eq!(
+                ask(&[], false, "textDocument/hover", MAIN, at),
+                Value::Null,
+                "{at:?}"
+            );
+            assert_eq!(
+                ask(&[], false, "textDocument/references", MAIN, at),
+                json!([])
+            );
         }
-        assert_eq!(ask(&[], false, "textDocument/hover", "file:///x", (0, 0)), Value::Null);
+        assert_eq!(
+            ask(&[], false, "textDocument/hover", "file:///x", (0, 0)),
+            Value::Null
+        );
     }
 
     #[test]
@@ -368,7 +438,13 @@ mod tests {
         let found = ask(&open, false, "textDocument/definition", MAIN, (1, 0));
         assert_eq!(found, json!([at(SHAPES, 2, 4, 9), at(MAIN, 0, 4, 9)]));
         let odd = [("file:///w/%6Dain.fake", "def Odd")];
-        let found = ask(&odd, false, "textDocument/definition", "file:///w/%6Dain.fake", (0, 5));
+        let found = ask(
+            &odd,
+            false,
+            "textDocument/definition",
+            "file:///w/%6Dain.fake",
+            (0, 5),
+        );
         assert_eq!(found, json!([at("file:///w/%6Dain.fake", 0, 4, 7)]));
     }
 

@@ -13,25 +13,29 @@ const MAX_PAUSE_MS: u64 = 600_000;
 type Wrong = (String, String);
 
 pub(super) fn check(script: &Script) -> Result<(), Wrong> {
-    let capabilities = script.capabilities.values().chain(&script.replace_capabilities);
+    let capabilities = script
+        .capabilities
+        .values()
+        .chain(&script.replace_capabilities);
     for value in capabilities {
         check_value(value).map_err(|reason| ("capabilities".to_owned(), reason))?;
     }
     if !script.capabilities.is_empty() && script.replace_capabilities.is_some() {
-        let reason = "`capabilities` are merged over what `replace_capabilities` replaces; give one";
+        let reason =
+            "`capabilities` are merged over what `replace_capabilities` replaces; give one";
         return Err(("capabilities".to_owned(), reason.to_owned()));
     }
     for (at, rule) in script.rules.iter().enumerate() {
-        check_rule(rule)
-            .map_err(|reason| (format!("rule {} (on {})", at + 1, rule.on), reason))?;
+        check_rule(rule).map_err(|reason| (format!("rule {} (on {})", at + 1, rule.on), reason))?;
     }
     Ok(())
 }
 
 fn check_rule(rule: &Rule) -> Result<(), String> {
     if rule.on.trim().is_empty() {
-        return Err("`on` is empty; it names a method, `start`, `response`, `eof` or `SIGTERM`"
-            .to_owned());
+        return Err(
+            "`on` is empty; it names a method, `start`, `response`, `eof` or `SIGTERM`".to_owned(),
+        );
     }
     for (name, value) in [("process", rule.process.map(u64::from)), ("nth", rule.nth)] {
         if value == Some(0) {
@@ -44,19 +48,23 @@ fn check_rule(rule: &Rule) -> Result<(), String> {
     if let Some(when) = &rule.when {
         check_value(when)?;
     }
-    rule.r#do.iter().try_for_each(|action| check_action(action, rule))
+    rule.r#do
+        .iter()
+        .try_for_each(|action| check_action(action, rule))
 }
 
 fn check_action(action: &Action, rule: &Rule) -> Result<(), String> {
     let silent = ["start", "response", "eof", "SIGTERM"].contains(&rule.on.as_str());
     match action {
-        Action::Reply(_) | Action::ReplyRaw(_) | Action::Capabilities(_) if silent => {
-            Err(format!("`{}` asks for no answer; use `notify`, `request` or `raw`", rule.on))
-        }
+        Action::Reply(_) | Action::ReplyRaw(_) | Action::Capabilities(_) if silent => Err(format!(
+            "`{}` asks for no answer; use `notify`, `request` or `raw`",
+            rule.on
+        )),
         Action::Reply(value) => check_value(value),
         Action::Capabilities(members) => members.values().try_for_each(check_value),
-        Action::ReplyRaw(payload) | Action::Raw(payload) => check_payload(payload),
-        Action::Stderr(Stderr::Payload(payload)) => check_payload(payload),
+        Action::ReplyRaw(payload)
+        | Action::Raw(payload)
+        | Action::Stderr(Stderr::Payload(payload)) => check_payload(payload),
         Action::Stderr(Stderr::Text(text)) => check_text(text),
         Action::Hold(name) if name.is_empty() => {
             Err("`hold` needs a name, by which the runner releases it".to_owned())
@@ -69,7 +77,11 @@ fn check_action(action: &Action, rule: &Rule) -> Result<(), String> {
         }
         Action::Request(request) => {
             at_most("times", u64::from(request.times), 1_000_000)?;
-            request.params.iter().chain(&request.id).try_for_each(check_value)
+            request
+                .params
+                .iter()
+                .chain(&request.id)
+                .try_for_each(check_value)
         }
         Action::Frame(spelling) => check_spelling(spelling),
         Action::Chunk(super::Chunk::Sizes(sizes)) if sizes.contains(&0) => {
@@ -81,7 +93,11 @@ fn check_action(action: &Action, rule: &Rule) -> Result<(), String> {
 }
 
 fn at_most(key: &str, value: u64, limit: u64) -> Result<(), String> {
-    if value <= limit { Ok(()) } else { Err(format!("`{key}` is {value}; the limit is {limit}")) }
+    if value <= limit {
+        Ok(())
+    } else {
+        Err(format!("`{key}` is {value}; the limit is {limit}"))
+    }
 }
 
 fn check_payload(payload: &Payload) -> Result<(), String> {
@@ -101,7 +117,10 @@ fn check_payload(payload: &Payload) -> Result<(), String> {
 }
 
 fn check_spelling(spelling: &Spelling) -> Result<(), String> {
-    for length in [&spelling.length, &spelling.second_length].into_iter().flatten() {
+    for length in [&spelling.length, &spelling.second_length]
+        .into_iter()
+        .flatten()
+    {
         if let Length::Text(text) = length {
             check_text(text)?;
         }

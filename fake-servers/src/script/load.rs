@@ -80,8 +80,10 @@ impl Script {
     /// Reads a file of YAML or JSON.
     pub fn load(path: &Path) -> Result<Self, ScriptError> {
         let origin = path.display().to_string();
-        let unreadable =
-            |reason: String| ScriptError::Unreadable { origin: origin.clone(), reason };
+        let unreadable = |reason: String| ScriptError::Unreadable {
+            origin: origin.clone(),
+            reason,
+        };
         let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
         let mut text = String::new();
         let mut limited = std::io::Read::take(file, MAX_SCRIPT + 1);
@@ -104,17 +106,25 @@ impl Script {
 }
 
 fn from_yaml(text: &str, origin: &str) -> Result<Script, ScriptError> {
-    let options = serde_saphyr::options! { with_snippet: false };
+    // Only `true` and `false` are booleans: `off` and `No` are texts.
+    let options = serde_saphyr::options! { with_snippet: false, strict_booleans: true };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let (line, column) =
-            error.location().map_or((1, 1), |place| (place.line(), place.column()));
+        let (line, column) = error
+            .location()
+            .map_or((1, 1), |place| (place.line(), place.column()));
         syntax(origin, line, column, strip_place(&error.to_string()))
     })
 }
 
 fn syntax(origin: &str, line: u64, column: u64, reason: String) -> ScriptError {
     let suggestion = nearest(&reason);
-    ScriptError::Syntax { origin: origin.to_owned(), line, column, reason, suggestion }
+    ScriptError::Syntax {
+        origin: origin.to_owned(),
+        line,
+        column,
+        reason,
+        suggestion,
+    }
 }
 
 /// A message without the place at its end, which is told apart from it.
@@ -125,16 +135,17 @@ fn strip_place(message: &str) -> String {
 
 /// The nearest of the names a message offers for one that is unknown.
 ///
-/// Both readers say "unknown field `x`, expected one of `a`, `b`"; the first name in back quotes
-/// is the one that was written.
+/// Both readers say "unknown field `x`, expected one of …", the one with back quotes around the
+/// names, the other without.
 fn nearest(message: &str) -> Option<String> {
-    if !message.contains("unknown ") {
-        return None;
-    }
-    let mut quoted = message.split('`').skip(1).step_by(2);
-    let written = quoted.next()?;
-    let (offered, distance) = quoted
+    let (unknown, offered) = message.split_once(", expected ")?;
+    let written = unknown.strip_prefix("unknown ")?.split('`').nth(1)?;
+    let offered = offered.strip_prefix("one of ").unwrap_or(offered);
+    let names = offered
+        .split([',', ' ', '`'])
+        .filter(|name| !name.is_empty() && *name != "or");
+    let (name, distance) = names
         .map(|name| (name, strsim::damerau_levenshtein(written, name)))
         .min_by_key(|(_, distance)| *distance)?;
-    (distance <= 1 + written.chars().count() / 3).then(|| offered.to_owned())
+    (distance <= 1 + written.chars().count() / 3).then(|| name.to_owned())
 }

@@ -166,7 +166,11 @@ pub struct Notify {
     /// Its method.
     pub method: String,
     /// Its params; left out if not given.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub params: Option<Value>,
     /// How often, `${n}` counting from 0.
     #[serde(default = "once", skip_serializing_if = "is_once")]
@@ -180,11 +184,19 @@ pub struct Request {
     /// Its method.
     pub method: String,
     /// Its params; left out if not given.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub params: Option<Value>,
     /// Its id, of any type, null too; if not given, a number of its own. With `times`, an integer
     /// id counts up, and a text should have `${n}` in it.
-    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub id: Option<Value>,
     /// Goes on only when all of them are answered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -198,7 +210,10 @@ fn once() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
 fn is_once(times: &u32) -> bool {
     *times == 1
 }
@@ -315,7 +330,6 @@ pub struct Flood {
 /// A signal a process may send itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names of the signals say it")]
-#[expect(clippy::upper_case_acronyms, reason = "the names of the signals")]
 pub enum Signal {
     SIGABRT,
     SIGBUS,
@@ -333,7 +347,6 @@ pub enum Signal {
 
 /// A signal that can be trapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[expect(clippy::upper_case_acronyms, reason = "the name of the signal")]
 pub enum Trap {
     /// The signal by which a client ends a server.
     SIGTERM,
@@ -353,6 +366,10 @@ pub enum Stream {
 /// without one, or in any case, after `life_ms`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent switches of a script"
+)]
 pub struct Helper {
     /// Does not die of SIGTERM, SIGINT and SIGHUP.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -373,7 +390,13 @@ pub struct Helper {
 
 impl Default for Helper {
     fn default() -> Self {
-        Self { deaf: false, new_session: false, orphan: false, inherit: false, life_ms: 60_000 }
+        Self {
+            deaf: false,
+            new_session: false,
+            orphan: false,
+            inherit: false,
+            life_ms: 60_000,
+        }
     }
 }
 
@@ -416,7 +439,10 @@ impl<'de> Deserialize<'de> for Script {
 
             fn visit_seq<A: serde::de::SeqAccess<'de>>(self, seq: A) -> Result<Script, A::Error> {
                 let rules = Vec::deserialize(SeqAccessDeserializer::new(seq))?;
-                Ok(Script { rules, ..Script::default() })
+                Ok(Script {
+                    rules,
+                    ..Script::default()
+                })
             }
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Script, A::Error> {

@@ -36,7 +36,9 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, &str> {
             rest = &rest[at + 2..];
             continue;
         }
-        let Some(end) = rest[at..].find('}') else { return Err(&rest[at..]) };
+        let Some(end) = rest[at..].find('}') else {
+            return Err(&rest[at..]);
+        };
         parts.push(Part::Text(&rest[..at]));
         parts.push(Part::Name(&rest[at + 2..at + end]));
         rest = &rest[at + end + 1..];
@@ -48,8 +50,18 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, &str> {
 
 /// Names that stand alone.
 const NAMES: [&str; 12] = [
-    "id", "method", "params", "workspace", "workspaceUri", "text", "n", "pid", "process", "argv",
-    "cwd", "env",
+    "id",
+    "method",
+    "params",
+    "workspace",
+    "workspaceUri",
+    "text",
+    "n",
+    "pid",
+    "process",
+    "argv",
+    "cwd",
+    "env",
 ];
 
 /// Says what is wrong with a template's name.
@@ -66,12 +78,18 @@ fn check_name(name: &str) -> Result<(), String> {
         };
         return match times.parse::<usize>() {
             Ok(times) if times.saturating_mul(text.len()) <= MAX_VALUE => Ok(()),
-            Ok(_) => Err(format!("`${{repeat:{times}:…}}` is more than {MAX_VALUE} bytes")),
+            Ok(_) => Err(format!(
+                "`${{repeat:{times}:…}}` is more than {MAX_VALUE} bytes"
+            )),
             Err(_) => Err(format!("`{times}` in `${{repeat:…}}` is not a number")),
         };
     }
-    let nearest = NAMES.iter().min_by_key(|known| strsim::damerau_levenshtein(known, name));
-    let hint = nearest.map_or(String::new(), |known| format!("; did you mean `${{{known}}}`?"));
+    let nearest = NAMES
+        .iter()
+        .min_by_key(|known| strsim::damerau_levenshtein(known, name));
+    let hint = nearest.map_or(String::new(), |known| {
+        format!("; did you mean `${{{known}}}`?")
+    });
     Err(format!(
         "unknown template `${{{name}}}`{hint} (known: {}, params.…, uri:PATH, env:NAME, \
          repeat:TIMES:TEXT; a literal `${{` is written `$${{`)",
@@ -82,7 +100,10 @@ fn check_name(name: &str) -> Result<(), String> {
 /// Checks all templates of a text.
 pub(crate) fn check_text(text: &str) -> Result<(), String> {
     let parts = parts(text).map_err(|rest| {
-        format!("`{}` has no closing brace", rest.chars().take(40).collect::<String>())
+        format!(
+            "`{}` has no closing brace",
+            rest.chars().take(40).collect::<String>()
+        )
     })?;
     parts.iter().try_for_each(|part| match part {
         Part::Text(_) => Ok(()),
@@ -121,8 +142,11 @@ pub(crate) fn uses(value: &Value, wanted: &dyn Fn(&str) -> bool) -> bool {
 /// Whether a text has a template whose name `wanted` accepts.
 pub(crate) fn text_uses(text: &str, wanted: &dyn Fn(&str) -> bool) -> bool {
     text.contains("${")
-        && parts(text)
-            .is_ok_and(|parts| parts.iter().any(|part| matches!(part, Part::Name(n) if wanted(n))))
+        && parts(text).is_ok_and(|parts| {
+            parts
+                .iter()
+                .any(|part| matches!(part, Part::Name(n) if wanted(n)))
+        })
 }
 
 /// `{"$times": N, "$value": V}`.
@@ -136,7 +160,9 @@ pub(crate) fn fill_text<'a>(text: &'a str, source: &dyn Source) -> Cow<'a, str> 
     if !text.contains("${") {
         return Cow::Borrowed(text);
     }
-    let Ok(parts) = parts(text) else { return Cow::Borrowed(text) };
+    let Ok(parts) = parts(text) else {
+        return Cow::Borrowed(text);
+    };
     let mut filled = String::with_capacity(text.len());
     for part in parts {
         match part {
@@ -180,7 +206,9 @@ pub(crate) fn fill(value: &Value, source: &dyn Source) -> Value {
 }
 
 fn value_of(name: &str, source: &dyn Source) -> Value {
-    if let Some((times, text)) = name.strip_prefix("repeat:").and_then(|rest| rest.split_once(':'))
+    if let Some((times, text)) = name
+        .strip_prefix("repeat:")
+        .and_then(|rest| rest.split_once(':'))
     {
         return Value::String(text.repeat(times.parse().unwrap_or(0)));
     }
@@ -195,7 +223,11 @@ pub(crate) struct Counted<'a> {
 
 impl Source for Counted<'_> {
     fn value(&self, name: &str) -> Option<Value> {
-        if name == "n" { Some(self.n.into()) } else { self.source.value(name) }
+        if name == "n" {
+            Some(self.n.into())
+        } else {
+            self.source.value(name)
+        }
     }
 }
 
@@ -229,7 +261,9 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
     if !target.is_object() {
         *target = Value::Object(Map::new());
     }
-    let Value::Object(target) = target else { return };
+    let Value::Object(target) = target else {
+        return;
+    };
     for (name, patch) in patch {
         if patch.is_null() {
             target.shift_remove(name);
@@ -286,7 +320,10 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         }
         assert!(check_value(&json!([{"$times": -1, "$value": 1}])).is_err());
-        assert_eq!(check_value(&json!({"a": ["${uri:a b.ts}", "$${x"]})), Ok(()));
+        assert_eq!(
+            check_value(&json!({"a": ["${uri:a b.ts}", "$${x"]})),
+            Ok(())
+        );
     }
 
     #[test]
@@ -302,7 +339,10 @@ mod tests {
     #[test]
     fn merging_removes_with_null() {
         let mut value = json!({"a": {"b": 1}, "c": true});
-        merge(&mut value, &json!({"a": {"d": false}, "c": null, "e": {"f": null}}));
+        merge(
+            &mut value,
+            &json!({"a": {"d": false}, "c": null, "e": {"f": null}}),
+        );
         assert_eq!(value, json!({"a": {"b": 1, "d": false}, "e": {}}));
     }
 }

@@ -26,15 +26,21 @@ impl Files for Disk {
 }
 
 fn collect(root: &Path, folder: &Path, depth: usize, found: &mut Vec<(Vec<u8>, String)>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
-        let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+        let (path, Ok(kind)) = (entry.path(), entry.file_type()) else {
+            continue;
+        };
         if kind.is_dir() && depth > 0 {
             collect(root, &path, depth - 1, found);
         } else if kind.is_file()
             && path.extension() == Some(OsStr::new("fake"))
             && found.len() < FILES
-            && entry.metadata().is_ok_and(|metadata| metadata.len() <= BYTES)
+            && entry
+                .metadata()
+                .is_ok_and(|metadata| metadata.len() <= BYTES)
             && let Ok(text) = fs::read_to_string(&path)
             && let Ok(relative) = path.strip_prefix(root)
         {

@@ -35,7 +35,11 @@ pub(super) fn start(
 ) -> io::Result<(u32, Option<Child>)> {
     let (ours, theirs) = UnixStream::pair()?;
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(prefix).arg("--helper").arg("--life-ms").arg(helper.life_ms.to_string());
+    command
+        .args(prefix)
+        .arg("--helper")
+        .arg("--life-ms")
+        .arg(helper.life_ms.to_string());
     for (flag, given) in [
         ("--deaf", helper.deaf),
         ("--new-session", helper.new_session),
@@ -48,8 +52,17 @@ pub(super) fn start(
     if let Some(address) = control {
         command.arg("--control").arg(address);
     }
-    let other = || if helper.inherit { Stdio::inherit() } else { Stdio::null() };
-    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(other()).stderr(other());
+    let other = || {
+        if helper.inherit {
+            Stdio::inherit()
+        } else {
+            Stdio::null()
+        }
+    };
+    command
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(other())
+        .stderr(other());
     let mut child = command.spawn()?;
     // The command holds their end until it is dropped, and would keep the read below waiting.
     drop(command);
@@ -67,7 +80,9 @@ pub(super) fn start(
         (read, _) => {
             let _ = child.kill();
             let _ = child.wait();
-            Err(read.err().unwrap_or_else(|| io::Error::other("the helper did not start")))
+            Err(read
+                .err()
+                .unwrap_or_else(|| io::Error::other("the helper did not start")))
         }
     }
 }
@@ -77,8 +92,15 @@ pub(crate) fn live(options: &HelperOptions, prefix: &[OsString]) -> io::Result<i
     if options.orphan {
         // The process in between: it starts the real one, which says its own readiness.
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(prefix).arg("--helper").arg("--life-ms").arg(options.life_ms.to_string());
-        for (flag, given) in [("--deaf", options.deaf), ("--new-session", options.new_session)] {
+        command
+            .args(prefix)
+            .arg("--helper")
+            .arg("--life-ms")
+            .arg(options.life_ms.to_string());
+        for (flag, given) in [
+            ("--deaf", options.deaf),
+            ("--new-session", options.new_session),
+        ] {
             if given {
                 command.arg(flag);
             }
@@ -112,11 +134,15 @@ pub(crate) fn live(options: &HelperOptions, prefix: &[OsString]) -> io::Result<i
 fn rest(link: Option<&Link>, life: Duration) -> io::Result<i32> {
     let start = Instant::now();
     loop {
-        let Some(left) = life.checked_sub(start.elapsed()) else { return Ok(0) };
+        let Some(left) = life.checked_sub(start.elapsed()) else {
+            return Ok(0);
+        };
         let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
         // The runner never speaks to a helper: news is the end.
-        let mut fds: Vec<PollFd<'_>> =
-            link.iter().map(|link| PollFd::new(link.stream(), PollFlags::IN)).collect();
+        let mut fds: Vec<PollFd<'_>> = link
+            .iter()
+            .map(|link| PollFd::new(link.stream(), PollFlags::IN))
+            .collect();
         match poll(&mut fds, Some(&timeout)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             Ok(_) => return Ok(0),

@@ -44,7 +44,9 @@ pub(crate) enum StartError {
          (a runner's `Control`), or use `delay_ms` or `ignore` instead of `hold`"
     )]
     HoldWithoutControl { name: String },
-    #[error("cannot reach the runner at {address}: {source}; is the address that of a runner that still lives?")]
+    #[error(
+        "cannot reach the runner at {address}: {source}; is the address that of a runner that still lives?"
+    )]
     Control { address: String, source: io::Error },
     #[error("cannot write {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },

@@ -68,7 +68,12 @@ impl Output {
         if kind != Kind::Other {
             fcntl_setfl(stdout, fcntl_getfl(stdout)? | OFlags::NONBLOCK)?;
         }
-        Ok(Self { queue: VecDeque::new(), kind, size: None, paused: true })
+        Ok(Self {
+            queue: VecDeque::new(),
+            kind,
+            size: None,
+            paused: true,
+        })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -84,8 +89,17 @@ impl Output {
             *at += length;
             Some(*at)
         };
-        let ends = pieces.unwrap_or_default().into_iter().scan(0, sum).collect();
-        self.queue.push_back(Write { bytes, ends, at: 0, piece: 0 });
+        let ends = pieces
+            .unwrap_or_default()
+            .into_iter()
+            .scan(0, sum)
+            .collect();
+        self.queue.push_back(Write {
+            bytes,
+            ends,
+            at: 0,
+            piece: 0,
+        });
     }
 
     /// Forgets all that was not written.
@@ -104,15 +118,22 @@ impl Output {
                 self.restore(stdout);
                 return Ok(Blocked::Nothing);
             };
-            let starts = head.at == 0 || head.ends.get(head.piece.wrapping_sub(1)) == Some(&head.at);
+            let starts =
+                head.at == 0 || head.ends.get(head.piece.wrapping_sub(1)) == Some(&head.at);
             if !head.ends.is_empty() && starts {
                 let blocked = self.drained(stdout)?;
                 if blocked != Blocked::Nothing {
                     return Ok(blocked);
                 }
             }
-            let Some(head) = self.queue.front_mut() else { continue };
-            let end = head.ends.get(head.piece).copied().unwrap_or(head.bytes.len());
+            let Some(head) = self.queue.front_mut() else {
+                continue;
+            };
+            let end = head
+                .ends
+                .get(head.piece)
+                .copied()
+                .unwrap_or(head.bytes.len());
             match write(stdout, &head.bytes[head.at..end]) {
                 Ok(count) => {
                     wrote(&head.bytes[head.at..head.at + count])?;
@@ -147,7 +168,11 @@ impl Output {
                     return Ok(Blocked::Nothing);
                 }
                 let small = self.size.is_some() || self.shrink(stdout);
-                Ok(if small { Blocked::Drained } else { Blocked::Look })
+                Ok(if small {
+                    Blocked::Drained
+                } else {
+                    Blocked::Look
+                })
             }
         }
     }
@@ -157,7 +182,9 @@ impl Output {
     fn shrink(&mut self, stdout: BorrowedFd<'_>) -> bool {
         // Rounded up to one page, where pages are larger.
         let page = 4096;
-        let Ok(before) = rustix::pipe::fcntl_getpipe_size(stdout) else { return false };
+        let Ok(before) = rustix::pipe::fcntl_getpipe_size(stdout) else {
+            return false;
+        };
         match rustix::pipe::fcntl_setpipe_size(stdout, page) {
             Ok(_) => {
                 self.size = Some(before);

@@ -39,17 +39,26 @@ impl Recording {
         let open = |path: &PathBuf| -> io::Result<Transcript> {
             let mut file = BufWriter::new(File::create(path)?);
             jsonl::write_header(&mut file)?;
-            Ok(Transcript { file, start_us: monotonic_us(), next: 0, process })
+            Ok(Transcript {
+                file,
+                start_us: monotonic_us(),
+                next: 0,
+                process,
+            })
         };
         let file = match path {
             None => None,
-            Some(path) => Some(
-                open(path)
-                    .map_err(|source| StartError::File { path: path.clone(), source })?,
-            ),
+            Some(path) => Some(open(path).map_err(|source| StartError::File {
+                path: path.clone(),
+                source,
+            })?),
         };
         let written = Splitter::new(Direction::ToClient, Bounds::default());
-        Ok(Self { link, file, written })
+        Ok(Self {
+            link,
+            file,
+            written,
+        })
     }
 
     /// Whether anybody listens.
@@ -74,7 +83,10 @@ impl Recording {
             transcript.next += 1;
             if let Err(error) = jsonl::write_event(&mut transcript.file, &event) {
                 // The transcript is a by-product: the server goes on, and says so.
-                let _ = writeln!(io::stderr(), "dsh-fake-lsp: the transcript ends here: {error}");
+                let _ = writeln!(
+                    io::stderr(),
+                    "dsh-fake-lsp: the transcript ends here: {error}"
+                );
                 self.file = None;
             }
             return match &mut self.link {

@@ -23,7 +23,7 @@ use crate::engine::{Effect, Engine, Input, Key, StderrBytes, Surroundings, scrip
 use crate::script::{Signal, Stream};
 
 /// How long a server that does not obey lives on after its client is gone.
-const ORPHAN_LIFE: Duration = Duration::from_secs(60);
+const ORPHAN_LIFE: Duration = Duration::from_mins(1);
 
 /// How soon a pipe that cannot tell is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -128,19 +128,25 @@ pub(super) fn run(options: Options) -> Result<i32, StartError> {
 }
 
 fn start(options: Options) -> Result<Shell, StartError> {
-    let argv: Vec<String> =
-        std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let argv: Vec<String> = std::env::args_os()
+        .map(|arg| arg.to_string_lossy().into_owned())
+        .collect();
     let cwd = working_directory();
     let link = match &options.control {
         None => None,
         Some(address) => Some(Link::server(address, argv.clone(), cwd.clone()).map_err(
-            |source| StartError::Control { address: address.clone(), source },
+            |source| StartError::Control {
+                address: address.clone(),
+                source,
+            },
         )?),
     };
     let process = match (&link, &options.counter) {
         (Some(link), _) => link.process,
-        (None, Some(path)) => count_start(path)
-            .map_err(|source| StartError::File { path: path.clone(), source })?,
+        (None, Some(path)) => count_start(path).map_err(|source| StartError::File {
+            path: path.clone(),
+            source,
+        })?,
         (None, None) => options.process.unwrap_or(1),
     };
     let recording = Recording::new(link, options.transcript.as_ref(), process)?;
@@ -150,12 +156,20 @@ fn start(options: Options) -> Result<Shell, StartError> {
         process,
         argv,
         cwd,
-        env: if uses_env { environment() } else { BTreeMap::new() },
+        env: if uses_env {
+            environment()
+        } else {
+            BTreeMap::new()
+        },
         files: Box::new(files::Disk),
     };
     let watched = recording.is_on();
     let engine = Engine::new(options.script, surroundings, watched);
-    let signals = if engine.minds_sigterm() { Some(listen()?) } else { None };
+    let signals = if engine.minds_sigterm() {
+        Some(listen()?)
+    } else {
+        None
+    };
     let inbound = Inbound {
         reader: StrictReader::default(),
         buffer: vec![0; 65_536].into(),
@@ -173,7 +187,9 @@ fn start(options: Options) -> Result<Shell, StartError> {
         output: Output::new(io::stdout().as_fd())?,
         blocked: Blocked::Nothing,
         after_output: Vec::new(),
-        errors: Errors { queue: VecDeque::new() },
+        errors: Errors {
+            queue: VecDeque::new(),
+        },
         timers: Vec::new(),
         recording,
         signals,
@@ -193,13 +209,18 @@ fn working_directory() -> String {
 #[expect(clippy::disallowed_methods, reason = "the outer shell of the process")]
 fn environment() -> BTreeMap<String, String> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-    std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
+    std::env::vars_os()
+        .map(|(name, value)| (text(name), text(value)))
+        .collect()
 }
 
 /// Adds a byte to a file; its length then is the number of this start.
 fn count_start(path: &std::path::Path) -> io::Result<u32> {
     use std::io::Seek as _;
-    let mut file = std::fs::File::options().append(true).create(true).open(path)?;
+    let mut file = std::fs::File::options()
+        .append(true)
+        .create(true)
+        .open(path)?;
     file.write_all(b".")?;
     // After an append the position is the end of what was appended, whoever else appends.
     u32::try_from(file.stream_position()?).map_err(io::Error::other)
@@ -265,7 +286,8 @@ impl Shell {
                 self.errors.queue.push_back((bytes, 0, key));
             }
             Effect::Timer { ms, key } => {
-                self.timers.push((Instant::now() + Duration::from_millis(ms), key));
+                self.timers
+                    .push((Instant::now() + Duration::from_millis(ms), key));
             }
             Effect::Hold { name, key } => {
                 let data = json!({"hold": name, "token": key});
@@ -299,7 +321,11 @@ impl Shell {
 
     fn note(&mut self, kind: &str, message: String, data: serde_json::Value) -> Result<(), End> {
         let kind = kind.to_owned();
-        Ok(self.recording.record(EventBody::Note { kind, message, data })?)
+        Ok(self.recording.record(EventBody::Note {
+            kind,
+            message,
+            data,
+        })?)
     }
 
     /// Reports how the process is about to end.
@@ -313,18 +339,20 @@ impl Shell {
     }
 
     fn spawn(&mut self, helper: &crate::script::Helper, key: Key) -> Result<(), End> {
-        let (message, data) =
-            match helper::start(helper, &self.prefix, self.control.as_deref()) {
-                Ok((pid, child)) => {
-                    self.helpers.extend(child);
-                    (format!("helper {pid} runs"), json!({"pid": pid, "deaf": helper.deaf}))
-                }
-                Err(error) => {
-                    let message = format!("the helper did not start: {error}");
-                    let _ = writeln!(io::stderr(), "dsh-fake-lsp: {message}");
-                    (message, json!({}))
-                }
-            };
+        let (message, data) = match helper::start(helper, &self.prefix, self.control.as_deref()) {
+            Ok((pid, child)) => {
+                self.helpers.extend(child);
+                (
+                    format!("helper {pid} runs"),
+                    json!({"pid": pid, "deaf": helper.deaf}),
+                )
+            }
+            Err(error) => {
+                let message = format!("the helper did not start: {error}");
+                let _ = writeln!(io::stderr(), "dsh-fake-lsp: {message}");
+                (message, json!({}))
+            }
+        };
         self.resumed.push_back(key);
         self.note("helper", message, data)
     }
@@ -334,7 +362,8 @@ impl Shell {
             match stream {
                 Stream::Stdin => {
                     let (direction, total) = (Direction::ToServer, self.inbound.reader.taken());
-                    self.recording.record(EventBody::Closed { direction, total })?;
+                    self.recording
+                        .record(EventBody::Closed { direction, total })?;
                 }
                 Stream::Stdout => self.recording.closed()?,
                 Stream::Stderr => self.note("closed", "stderr is closed".into(), json!({}))?,
@@ -373,18 +402,21 @@ impl Shell {
             rustix::process::kill_process(rustix::process::getpid(), named)?;
             return Ok(());
         }
-        self.die_now(number)
+        Self::die_now(number)
     }
 
     /// Dies of a signal that came.
     fn die(&mut self, number: i32) -> Result<(), End> {
         self.announce(json!({"signal": number}))?;
-        self.die_now(number)
+        Self::die_now(number)
     }
 
-    fn die_now(&mut self, number: i32) -> Result<(), End> {
+    fn die_now(number: i32) -> Result<(), End> {
         // No core file is left in anybody's workspace.
-        let none = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        let none = rustix::process::Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        };
         rustix::process::setrlimit(rustix::process::Resource::Core, none)?;
         // The runtime's own handlers (of SIGSEGV, say) are put aside first.
         signal_hook::low_level::emulate_default_handler(number)?;
@@ -412,8 +444,20 @@ impl Shell {
 
     /// Takes the next frame from what was read.
     fn take_item(&mut self) -> Result<(), End> {
-        let Self { engine, effects, recording, inbound, .. } = self;
-        let Inbound { reader, buffer, start, end, .. } = inbound;
+        let Self {
+            engine,
+            effects,
+            recording,
+            inbound,
+            ..
+        } = self;
+        let Inbound {
+            reader,
+            buffer,
+            start,
+            end,
+            ..
+        } = inbound;
         let (taken, item) = reader.next(&buffer[*start..*end]);
         *start += taken;
         match item {
@@ -421,7 +465,9 @@ impl Shell {
             Some(Item::Frame(frame)) => {
                 let envelope = match frame.body {
                     Body::Whole(body) => Envelope::of(body),
-                    Body::Cut { .. } => Envelope::NotJson { error: "too long to be read".into() },
+                    Body::Cut { .. } => Envelope::NotJson {
+                        error: "too long to be read".into(),
+                    },
                 };
                 if recording.is_on() {
                     let kept = Bounds::default().body;
@@ -482,7 +528,8 @@ impl Shell {
                 let limit = Bounds::default().stray;
                 self.recording.record(violation(direction, &item, limit))?;
             }
-            self.recording.record(EventBody::Closed { direction, total })?;
+            self.recording
+                .record(EventBody::Closed { direction, total })?;
         }
         self.give(Input::Eof)
     }
@@ -493,7 +540,11 @@ impl Shell {
         let mut places = [None; 5];
         if !self.inbound.ended && !self.inbound.hung_up {
             // Without reading, only the client's end is of interest.
-            let flags = if self.inbound.reading { PollFlags::IN } else { PollFlags::empty() };
+            let flags = if self.inbound.reading {
+                PollFlags::IN
+            } else {
+                PollFlags::empty()
+            };
             places[0] = Some(fds.len());
             fds.push(PollFd::new(&stdin, flags));
         }
@@ -511,15 +562,26 @@ impl Shell {
         }
         if let Some(link) = self.recording.link() {
             places[4] = Some(fds.len());
-            fds.push(PollFd::from_borrowed_fd(link.stream().as_fd(), PollFlags::IN));
+            fds.push(PollFd::from_borrowed_fd(
+                link.stream().as_fd(),
+                PollFlags::IN,
+            ));
         }
         let now = Instant::now();
-        let soonest = self.timers.iter().map(|(at, _)| *at).chain(self.orphaned).min();
+        let soonest = self
+            .timers
+            .iter()
+            .map(|(at, _)| *at)
+            .chain(self.orphaned)
+            .min();
         let mut timeout = soonest.map(|at| at.saturating_duration_since(now));
         if self.blocked == Blocked::Look {
             timeout = Some(timeout.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN)));
         }
-        let timeout = timeout.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
+        let timeout = timeout
+            .map(Timespec::try_from)
+            .transpose()
+            .map_err(io::Error::other)?;
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -539,7 +601,7 @@ impl Shell {
         }
         self.due()?;
         if !stderr.is_empty() {
-            self.write_errors()?;
+            self.write_errors();
         }
         if self.inbound.reading {
             // What was read before is used up, otherwise this would not wait.
@@ -548,7 +610,8 @@ impl Shell {
             }
         } else if stdin.intersects(PollFlags::HUP | PollFlags::ERR) {
             self.inbound.hung_up = true;
-            self.orphaned.get_or_insert_with(|| Instant::now() + ORPHAN_LIFE);
+            self.orphaned
+                .get_or_insert_with(|| Instant::now() + ORPHAN_LIFE);
         }
         Ok(())
     }
@@ -564,7 +627,8 @@ impl Shell {
         // Soonest first; equal times in the order they were set.
         self.timers.sort_by_key(|(at, _)| *at);
         let due = self.timers.partition_point(|(at, _)| *at <= now);
-        self.resumed.extend(self.timers.drain(..due).map(|(_, key)| key));
+        self.resumed
+            .extend(self.timers.drain(..due).map(|(_, key)| key));
         Ok(())
     }
 
@@ -601,9 +665,11 @@ impl Shell {
     }
 
     /// Writes to stderr what a pipe that has room certainly takes.
-    fn write_errors(&mut self) -> Result<(), End> {
+    fn write_errors(&mut self) {
         const SURE: usize = 4096;
-        let Some((bytes, at, key)) = self.errors.queue.front_mut() else { return Ok(()) };
+        let Some((bytes, at, key)) = self.errors.queue.front_mut() else {
+            return;
+        };
         let line = FLOOD_LINE.repeat(SURE / FLOOD_LINE.len());
         let (piece, total): (&[u8], usize) = match bytes {
             StderrBytes::Bytes(bytes) => {
@@ -625,6 +691,5 @@ impl Shell {
             self.errors.queue.pop_front();
             self.resumed.push_back(key);
         }
-        Ok(())
     }
 }

@@ -27,9 +27,15 @@ fn reply_gives_a_result_or_an_error() {
     );
     assert_eq!(client.hover()["result"], json!({"contents": "hi"}));
     let answer = client.hover();
-    assert_eq!(answer["error"], json!({"code": -32801, "message": "changed"}));
+    assert_eq!(
+        answer["error"],
+        json!({"code": -32801, "message": "changed"})
+    );
     assert!(answer.get("result").is_none());
-    assert_eq!(client.hover()["result"], json!({"error": "odd", "result": "odd"}));
+    assert_eq!(
+        client.hover()["result"],
+        json!({"error": "odd", "result": "odd"})
+    );
     let answer = client.hover();
     assert_eq!(answer.get("result"), Some(&Value::Null));
     assert_eq!(client.hover()["result"], json!(["off", "No", 1.0, "2", 16]));
@@ -45,7 +51,11 @@ fn reply_raw_is_the_body_byte_for_byte() {
     );
     client.ask("textDocument/hover", &position("file:///w/a"));
     client.stdin = None;
-    let expected = [frame(r#"{"id": "2",  "result": 1.00}"#).into_bytes(), b"Content-Length: 1\r\n\r\n\xff".to_vec()].concat();
+    let expected = [
+        frame(r#"{"id": "2",  "result": 1.00}"#).into_bytes(),
+        b"Content-Length: 1\r\n\r\n\xff".to_vec(),
+    ]
+    .concat();
     assert_eq!(client.rest(), expected);
 }
 
@@ -58,8 +68,14 @@ fn capabilities_are_merged_or_replaced() {
     assert_eq!(merged["definitionProvider"], true);
     assert!(merged.get("positionEncoding").is_none());
     let by_rule = "[{on: initialize, do: [capabilities: {textDocumentSync: {change: null}}]}]";
-    assert_eq!(capabilities(by_rule)["textDocumentSync"], json!({"openClose": true}));
-    assert_eq!(capabilities("{replace_capabilities: [odd]}"), json!(["odd"]));
+    assert_eq!(
+        capabilities(by_rule)["textDocumentSync"],
+        json!({"openClose": true})
+    );
+    assert_eq!(
+        capabilities("{replace_capabilities: [odd]}"),
+        json!(["odd"])
+    );
     assert_eq!(capabilities("{replace_capabilities: null}"), Value::Null);
 }
 
@@ -93,7 +109,10 @@ fn ignore_leaves_a_request_open_until_it_is_cancelled() {
     assert_eq!(other["result"], Value::Null);
     client.tell("$/cancelRequest", &json!({"id": id}));
     let answer = client.message();
-    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32800)));
+    assert_eq!(
+        (&answer["id"], &answer["error"]["code"]),
+        (&json!(id), &json!(-32800))
+    );
     // Once answered, it is not answered again.
     client.tell("$/cancelRequest", &json!({"id": id}));
     assert_eq!(client.call("textDocument/definition", &json!({}))["id"], 4);
@@ -183,7 +202,13 @@ fn request_has_any_id_and_its_answer_is_awaited() {
 ",
     );
     client.ask("textDocument/hover", &position("file:///w/a"));
-    let ids = [json!(1), json!("s1"), json!(-5), Value::Null, json!(9_007_199_254_740_991_i64)];
+    let ids = [
+        json!(1),
+        json!("s1"),
+        json!(-5),
+        Value::Null,
+        json!(9_007_199_254_740_991_i64),
+    ];
     for (method, id) in ["a", "b", "c", "d", "e"].into_iter().zip(ids) {
         let message = client.message();
         assert_eq!((&message["method"], &message["id"]), (&json!(method), &id));
@@ -222,16 +247,23 @@ fn an_answer_is_an_event_a_rule_can_match() {
     assert_eq!(client.message()["id"], "q");
     assert_eq!(client.message()["id"], 2);
     client.body(r#"{"jsonrpc":"2.0","id":"q","result":[5]}"#);
-    assert_eq!(client.message(), json!({"jsonrpc": "2.0", "method": "right", "params": 5}));
+    assert_eq!(
+        client.message(),
+        json!({"jsonrpc": "2.0", "method": "right", "params": 5})
+    );
     client.body(r#"{"jsonrpc":"2.0","id":"q","error":{"code":3}}"#);
-    assert_eq!(client.message(), json!({"jsonrpc": "2.0", "method": "wrong", "params": 3}));
+    assert_eq!(
+        client.message(),
+        json!({"jsonrpc": "2.0", "method": "wrong", "params": 3})
+    );
 }
 
 #[test]
 fn chunk_is_seen_in_its_pieces() {
     let hover = |chunk: &str| {
-        let mut client =
-            Client::ready(&format!("[{{on: textDocument/hover, do: [{{chunk: {chunk}}}]}}]"));
+        let mut client = Client::ready(&format!(
+            "[{{on: textDocument/hover, do: [{{chunk: {chunk}}}]}}]"
+        ));
         client.ask("textDocument/hover", &position("file:///w/a"));
         let mut pieces = Vec::new();
         while pieces.concat() != null_answer() {
@@ -245,8 +277,14 @@ fn chunk_is_seen_in_its_pieces() {
     let whole = null_answer();
     let bytes: Vec<String> = whole.chars().map(String::from).collect();
     assert_eq!(hover("each_byte"), bytes);
-    assert_eq!(hover("{sizes: [3, 20]}"), [&whole[..3], &whole[3..23], &whole[23..]]);
-    assert_eq!(hover("{at: [20, -1]}"), [&whole[..20], &whole[20..58], &whole[58..]]);
+    assert_eq!(
+        hover("{sizes: [3, 20]}"),
+        [&whole[..3], &whole[3..23], &whole[23..]]
+    );
+    assert_eq!(
+        hover("{at: [20, -1]}"),
+        [&whole[..20], &whole[20..59], &whole[59..]]
+    );
     assert_eq!(hover("{at: []}"), [whole]);
 }
 
@@ -263,7 +301,11 @@ fn a_chunk_waits_for_what_was_written_before() {
     client.ask("textDocument/definition", &position("file:///w/a"));
     assert_eq!(client.message()["id"], 2);
     assert_eq!(client.piece().as_deref(), Some("Conte"));
-    assert!(client.piece().is_some_and(|rest| rest.starts_with("nt-Length")));
+    assert!(
+        client
+            .piece()
+            .is_some_and(|rest| rest.starts_with("nt-Length"))
+    );
 }
 
 #[test]
@@ -341,7 +383,11 @@ fn raw_writes_any_bytes() {
     client.ask("initialize", &json!({}));
     client.stdin = None;
     let rest = client.rest();
-    assert!(rest.starts_with(b"\x00\xffabababContent-Length: "), "{}", rest.escape_ascii());
+    assert!(
+        rest.starts_with(b"\x00\xffabababContent-Length: "),
+        "{}",
+        rest.escape_ascii()
+    );
 }
 
 #[test]
@@ -356,7 +402,12 @@ fn stderr_takes_text_bytes_and_floods() {
     let stderr = client.stderr();
     assert!(stderr.starts_with(b"at textDocument/hover\n\xffdsh-fake-lsp floods"));
     assert_eq!(stderr.len(), 22 + 1 + 1_000_000);
-    assert!(stderr[23..].chunks(64).take(100).all(|line| line.ends_with(b"\n")));
+    assert!(
+        stderr[23..]
+            .chunks(64)
+            .take(100)
+            .all(|line| line.ends_with(b"\n"))
+    );
     assert_eq!(client.end().code(), Some(3));
 }
 
@@ -368,7 +419,10 @@ fn a_flood_nobody_reads_does_not_deafen_it() {
     let mut command = Command::new(crate::client::BIN);
     let flood = "[{on: initialized, do: [{stderr: {flood: 100000000}}]}]";
     command.args(["--script-inline", flood]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(stderr);
     let mut child = command.spawn().unwrap();
     drop(command);
     let mut stdin = child.stdin.take().unwrap();
@@ -410,7 +464,7 @@ fn a_server_that_stopped_reading_fills_the_pipe_and_can_be_killed() {
     let first = frame(&body.to_string());
     rustix::io::write(&stdin, first.as_bytes()).unwrap();
     let mut total = 0;
-    while let Ok(count) = rustix::io::write(&stdin, &[b' '; 65_536]) {
+    while let Ok(count) = rustix::io::write(&stdin, &vec![b' '; 65_536]) {
         total += count;
         assert!(total < 10_000_000, "it still reads");
     }
@@ -456,7 +510,10 @@ fn rules_choose_by_number_params_and_process() {
     assert_eq!(b["result"], "b");
     assert_eq!(client.hover()["result"], 2);
     assert_eq!(client.hover()["result"], "fourth");
-    assert_eq!(client.call("textDocument/definition", &json!({}))["result"], 2);
+    assert_eq!(
+        client.call("textDocument/definition", &json!({}))["result"],
+        2
+    );
 }
 
 #[test]
@@ -464,13 +521,16 @@ fn templates_tell_what_the_server_knows() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = std::process::Command::new(crate::client::BIN);
     command
-        .args(["--script-inline", "[{on: tell, do: [{reply: {
+        .args([
+            "--script-inline",
+            "[{on: tell, do: [{reply: {
             id: '${id}', method: '${method}', params: '${params}', one: '${params.a.0.b}',
             workspace: '${workspace}', uri: '${uri:x y.ts}', root: '${workspaceUri}',
             env: '${env:DSH_TEST}', gone: '${env:DSH_GONE}', cwd: '${cwd}',
             text: '<${params.a}> $${id}', pid: '${pid}', argv: '${argv}',
             many: [{$times: 2, $value: ['${n}']}]}}]},
-            {on: text, do: [{reply: '${text}'}]}]"])
+            {on: text, do: [{reply: '${text}'}]}]",
+        ])
         .args(["--", "--flag", "$(x) *"])
         .env("DSH_TEST", "value")
         .current_dir(&folder);

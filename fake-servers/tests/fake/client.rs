@@ -44,7 +44,10 @@ impl Pieces {
             }
         };
         let thread = std::thread::Builder::new().spawn(read).unwrap();
-        Self { pieces, thread: Some(thread) }
+        Self {
+            pieces,
+            thread: Some(thread),
+        }
     }
 
     /// The next piece; none at the end.
@@ -83,12 +86,22 @@ impl Client {
     }
 
     pub(crate) fn spawn(mut command: Command) -> Self {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let stdin = child.stdin.take();
         let out = Pieces::of(child.stdout.take().unwrap());
         let err = Pieces::of(child.stderr.take().unwrap());
-        Self { child, stdin, out, err, held: VecDeque::new(), next_id: 1 }
+        Self {
+            child,
+            stdin,
+            out,
+            err,
+            held: VecDeque::new(),
+            next_id: 1,
+        }
     }
 
     /// Starts a server and shakes hands with it.
@@ -148,8 +161,14 @@ impl Client {
     /// The next piece of stdout as it came; none at its end.
     #[track_caller]
     pub(crate) fn piece(&mut self) -> Option<String> {
-        assert!(self.held.is_empty(), "bytes were received before: {:?}", self.held);
-        self.out.next().map(|piece| String::from_utf8(piece).unwrap())
+        assert!(
+            self.held.is_empty(),
+            "bytes were received before: {:?}",
+            self.held
+        );
+        self.out
+            .next()
+            .map(|piece| String::from_utf8(piece).unwrap())
     }
 
     /// The rest of stdout up to its end.
@@ -179,8 +198,12 @@ impl Client {
             header.push(self.byte());
         }
         let header = String::from_utf8(header).unwrap();
-        let length = header.strip_prefix("Content-Length: ").and_then(|h| h.strip_suffix("\r\n\r\n"));
-        let length: usize = length.and_then(|l| l.parse().ok()).unwrap_or_else(|| panic!("{header:?}"));
+        let length = header
+            .strip_prefix("Content-Length: ")
+            .and_then(|h| h.strip_suffix("\r\n\r\n"));
+        let length: usize = length
+            .and_then(|l| l.parse().ok())
+            .unwrap_or_else(|| panic!("{header:?}"));
         let body: Vec<u8> = (0..length).map(|_| self.byte()).collect();
         serde_json::from_slice(&body).unwrap()
     }
@@ -188,7 +211,10 @@ impl Client {
     #[track_caller]
     fn byte(&mut self) -> u8 {
         while self.held.is_empty() {
-            let piece = self.out.next().expect("stdout ended where a frame was expected");
+            let piece = self
+                .out
+                .next()
+                .expect("stdout ended where a frame was expected");
             self.held.extend(piece);
         }
         self.held.pop_front().unwrap()
@@ -198,7 +224,10 @@ impl Client {
     #[track_caller]
     pub(crate) fn shut_down(mut self) -> ExitStatus {
         let id = self.ask("shutdown", &Value::Null);
-        assert_eq!(self.message(), json!({"jsonrpc": "2.0", "id": id, "result": null}));
+        assert_eq!(
+            self.message(),
+            json!({"jsonrpc": "2.0", "id": id, "result": null})
+        );
         self.tell("exit", &Value::Null);
         self.end()
     }

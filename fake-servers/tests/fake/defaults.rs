@@ -33,8 +33,14 @@ fn what_comes_too_early_or_too_late_is_refused() {
     let mut client = Client::with_args(&[]);
     assert_eq!(client.hover()["error"]["code"], -32002);
     client.initialize();
-    assert_eq!(client.call("initialize", &json!({}))["error"]["code"], -32600);
-    assert_eq!(client.call("$/unknown", &Value::Null)["error"]["code"], -32601);
+    assert_eq!(
+        client.call("initialize", &json!({}))["error"]["code"],
+        -32600
+    );
+    assert_eq!(
+        client.call("$/unknown", &Value::Null)["error"]["code"],
+        -32601
+    );
     assert_eq!(client.call("shutdown", &Value::Null)["result"], Value::Null);
     assert_eq!(client.hover()["error"]["code"], -32600);
 }
@@ -62,10 +68,17 @@ fn the_end_of_stdin_ends_it() {
 #[test]
 fn bodies_that_are_no_messages_are_refused_and_it_goes_on() {
     let mut client = Client::ready("[]");
-    for (body, code) in [("[]", -32600), ("{", -32700), ("{\"id\":1,\"method\":2}", -32600)] {
+    for (body, code) in [
+        ("[]", -32600),
+        ("{", -32700),
+        ("{\"id\":1,\"method\":2}", -32600),
+    ] {
         client.body(body);
         let answer = client.message();
-        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(code)));
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&Value::Null, &json!(code))
+        );
     }
     assert_eq!(client.hover()["result"], Value::Null);
 }
@@ -76,15 +89,28 @@ fn a_client_that_cannot_be_read_ends_it_and_is_told_why() {
     client.bytes(b"hello ${id}\n");
     assert_eq!(client.end().code(), Some(1));
     let stderr = String::from_utf8(client.stderr()).unwrap();
-    assert!(stderr.contains("header line \"hello ${id}\" ends with a bare LF"), "{stderr}");
+    assert!(
+        stderr.contains("header line \"hello ${id}\" ends with a bare LF"),
+        "{stderr}"
+    );
 }
 
 #[test]
 fn ids_come_back_with_their_type() {
     let mut client = Client::ready("[]");
-    for id in [json!("7"), json!(7), json!(-1), json!(0), json!(9_007_199_254_740_993_i64)] {
-        client.body(&json!({"jsonrpc": "2.0", "id": id, "method": "textDocument/hover"}).to_string());
-        assert_eq!(client.message(), json!({"jsonrpc": "2.0", "id": id, "result": null}));
+    for id in [
+        json!("7"),
+        json!(7),
+        json!(-1),
+        json!(0),
+        json!(9_007_199_254_740_993_i64),
+    ] {
+        client
+            .body(&json!({"jsonrpc": "2.0", "id": id, "method": "textDocument/hover"}).to_string());
+        assert_eq!(
+            client.message(),
+            json!({"jsonrpc": "2.0", "id": id, "result": null})
+        );
     }
 }
 
@@ -108,9 +134,15 @@ fn a_large_document_and_a_large_answer_pass() {
         "[{on: textDocument/hover, do: [{reply: {contents: '${repeat:15900000:x}'}}]}]",
     );
     let text = "y".repeat(4_000_000);
-    client.tell("textDocument/didOpen", &crate::client::open("file:///w/a", &text));
+    client.tell(
+        "textDocument/didOpen",
+        &crate::client::open("file:///w/a", &text),
+    );
     let answer = client.hover();
-    assert_eq!(answer["result"]["contents"].as_str().map(str::len), Some(15_900_000));
+    assert_eq!(
+        answer["result"]["contents"].as_str().map(str::len),
+        Some(15_900_000)
+    );
 }
 
 #[test]
@@ -121,8 +153,9 @@ fn a_client_that_does_not_read_is_heard_all_the_same() {
           {on: x/note, do: [{stderr: 'heard'}, {close: stderr}]}]",
     );
     client.initialize();
-    let ids: Vec<i64> =
-        (0..5).map(|_| client.ask("textDocument/hover", &position("file:///w/a"))).collect();
+    let ids: Vec<i64> = (0..5)
+        .map(|_| client.ask("textDocument/hover", &position("file:///w/a")))
+        .collect();
     client.tell("x/note", &Value::Null);
     assert_eq!(client.message()["id"], ids[0]);
     for id in &ids[1..] {
