@@ -123,6 +123,8 @@ struct Core {
     settled: Option<Result<QueryResult, LspError>>,
     failure: Option<Failure>,
     signs: Signs,
+    /// Set by the disposal: how long it lets one step before `shutdown` take.
+    patience: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -172,6 +174,7 @@ impl Machine {
                 settled: None,
                 failure: None,
                 signs: Signs::default(),
+                patience: None,
             },
         }
     }
@@ -208,6 +211,11 @@ impl Machine {
         matches!(self.core.phase, Phase::Serving(_)) && self.failure().is_none()
     }
 
+    /// Whether the handshake ever succeeded.
+    pub(crate) fn was_initialized(&self) -> bool {
+        !matches!(self.core.phase, Phase::Handshake(_))
+    }
+
     /// Whether nothing of the current query's `didOpen` was written, so that it can be served by
     /// another process as if this one had died before it came (CRS-2).
     pub(crate) fn is_unserved(&self) -> bool {
@@ -234,6 +242,9 @@ impl Machine {
     pub(crate) fn timer_fired(&mut self) {
         let failure = match self.core.timer().map(|timer| timer.reason) {
             None => return,
+            Some(TimerReason::Cancelled(_)) if self.core.patience.is_some() => {
+                return self.core.leave_unanswered();
+            }
             Some(TimerReason::Cancelled(_)) => Failure::Unresponsive,
             Some(TimerReason::Closing(_)) => Failure::NotReading,
             Some(TimerReason::Dying) => self.core.signs.failure(),
@@ -281,9 +292,10 @@ impl Machine {
         }
     }
 
-    /// The process closed its stdout.
+    /// The process closed its stdout. In place of the answer to `shutdown` that is an answer too.
     pub(crate) fn output_closed(&mut self) {
         self.core.signs.output_closed = true;
+        self.shutdown_expired();
         self.core.conclude();
     }
 
@@ -310,6 +322,19 @@ impl Machine {
         self.decoder.partial()
     }
 
+    /// Whether the process was said to have ended.
+    pub(crate) fn has_exited(&self) -> bool {
+        self.core.signs.exited
+    }
+
+    /// Prepares the graceful end: a query under way is cancelled, and no step before `shutdown` may
+    /// take longer than `patience`. A server that does not settle the cancelled request within it
+    /// is not at fault, LSP lets it: its document is closed without the answer.
+    pub(crate) fn leave(&mut self, patience: Duration) {
+        self.core.patience = Some(patience.min(self.core.policy.kill_grace));
+        self.cancel();
+    }
+
     /// Begins the graceful end of a machine that is serving and free (DIS-2).
     pub(crate) fn shutdown(&mut self) {
         debug_assert!(
@@ -330,7 +355,8 @@ impl Machine {
 
     /// Whether `exit` is wholly written, or can no longer be.
     pub(crate) fn has_said_exit(&self) -> bool {
-        let over = self.failure().is_some() || self.core.signs.any();
+        let signs = &self.core.signs;
+        let over = self.failure().is_some() || signs.exited || signs.input_closed;
         over || matches!(self.core.phase, Phase::Ended) && self.pending().is_empty()
     }
 }

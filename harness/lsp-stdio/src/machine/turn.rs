@@ -164,6 +164,13 @@ impl Core {
         }
     }
 
+    /// Closes the document of a cancelled request whose answer is no longer waited for.
+    pub(super) fn leave_unanswered(&mut self) {
+        if let Turn::Asking(asking) = std::mem::replace(&mut self.turn, Turn::Free) {
+            self.close(&asking.uri);
+        }
+    }
+
     fn close(&mut self, uri: &str) {
         let frame = self
             .outbox

@@ -269,3 +269,47 @@ fn an_early_end_is_an_end() {
         assert_eq!((rig.machine.failure(), rig.machine.timer()), (None, None));
     }
 }
+
+/// DIS-1, CAN-3: leaving cancels the request in flight; an answer within the patience closes the
+/// document, and so does the end of the patience, without taking the server for broken.
+#[test]
+fn leaving_cancels_and_closes_first() {
+    let patience = Duration::from_millis(100);
+    for answered in [true, false] {
+        let (mut rig, id) = Rig::asking(policy());
+        rig.machine.leave(patience);
+        rig.flush();
+        assert_eq!(rig.methods(), ["$/cancelRequest"]);
+        assert_eq!(rig.machine.timer().map(|timer| timer.after), Some(patience));
+        if answered {
+            rig.reply_error(id, -32800);
+        } else {
+            rig.machine.timer_fired();
+        }
+        assert!(!rig.machine.is_free());
+        rig.flush();
+        assert!(rig.machine.is_free() && rig.machine.is_serving());
+        rig.machine.shutdown();
+        rig.flush();
+        assert_eq!(rig.methods(), ["textDocument/didClose", "shutdown"]);
+        rig.reply(id, &json!(null));
+        rig.flush();
+        assert_eq!(
+            rig.methods(),
+            [""; 0],
+            "the late answer is not the one to shutdown"
+        );
+    }
+}
+
+/// DIS-2: a server that closes its output in place of answering `shutdown` is told to go.
+#[test]
+fn a_closed_output_answers_shutdown() {
+    let mut rig = Rig::serving(policy());
+    rig.machine.shutdown();
+    rig.flush();
+    rig.machine.output_closed();
+    rig.flush();
+    assert_eq!(rig.methods(), ["shutdown", "exit"]);
+    assert!(rig.machine.has_said_exit() && !rig.machine.has_exited());
+}
