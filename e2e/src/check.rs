@@ -173,7 +173,7 @@ impl Check<'_> {
             Err(reason) => findings.unmounted = Some(reason),
         }
         let events = self.recorder.events();
-        let run = self.report(&events, findings);
+        let run = self.report(&events, &findings);
         Checked { run, events, workspace: None }
     }
 
@@ -316,7 +316,7 @@ impl Check<'_> {
         ask::rounds(seam, &mut tracks).await;
     }
 
-    fn report(&self, events: &[Event], findings: Findings) -> Run {
+    fn report(&self, events: &[Event], findings: &Findings) -> Run {
         let interrupted = self.cancel.reason().is_some_and(|reason| {
             !matches!(reason, CancelReason::Timeout(_))
         });
@@ -334,7 +334,7 @@ impl Check<'_> {
             budget_us: u64::try_from(self.options.budget.as_micros()).unwrap_or(u64::MAX),
         };
         let chosen = |probe: &&Probe| {
-            self.options.only.is_empty() || self.options.only.contains(&probe)
+            self.options.only.is_empty() || self.options.only.contains(probe)
         };
         let mut cases = Vec::new();
         if findings.unmounted.is_none() {
@@ -351,12 +351,12 @@ impl Check<'_> {
             (false, true) => Selection::All,
             (false, false) => Selection::Some,
         };
-        report::assemble(self, &seen, cases, findings.remarks_and_faults(), selection)
+        report::assemble(self, &seen, cases, &findings.told(), selection)
     }
 }
 
 impl Findings {
-    fn remarks_and_faults(&self) -> report::Told<'_> {
+    fn told(&self) -> report::Told<'_> {
         report::Told {
             remarks: &self.remarks,
             unmounted: self.unmounted.as_deref(),

@@ -173,7 +173,11 @@ mod tests {
         })
     }
 
-    fn locations(lines: &[u64]) -> Result<QueryResult, LspError> {
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "it stands for what the seam gives"
+    )]
+    fn locations(lines: &[u64]) -> Outcome {
         let at = |line| dsh_harness::lsp::Position { line, character: 2 };
         Ok(QueryResult::Locations {
             locations: lines
@@ -189,6 +193,8 @@ mod tests {
             resolved_workspace_uri: "file:///w".to_owned(),
         })
     }
+
+    type Outcome = Result<QueryResult, LspError>;
 
     fn relative(uri: &str) -> Option<String> {
         uri.strip_prefix("file:///w/").map(str::to_owned)

@@ -100,10 +100,10 @@ pub(crate) fn first_identifier(text: &str) -> Position {
 /// the search ends after a few thousand entries.
 pub(crate) fn first_source<'a>(
     folder: &Path,
-    extensions: impl Iterator<Item = &'a str> + Clone,
+    extensions: &(impl Iterator<Item = &'a str> + Clone),
 ) -> Option<PathBuf> {
     let mut left = 5_000_u32;
-    search(folder, &extensions, 8, &mut left)
+    search(folder, extensions, 8, &mut left)
 }
 
 fn search<'a>(
@@ -188,8 +188,8 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
-        let found = first_source(folder.path(), [".foo"].into_iter());
+        let found = first_source(folder.path(), &[".foo"].into_iter());
         assert_eq!(found, Some(folder.path().join("a/y.foo")));
-        assert_eq!(first_source(folder.path(), [".bar"].into_iter()), None);
+        assert_eq!(first_source(folder.path(), &[".bar"].into_iter()), None);
     }
 }

@@ -233,9 +233,11 @@ mod tests {
     }
 
     #[track_caller]
-    fn illegal(method: &str, result: Option<Value>, said: &str) {
+    fn illegal(method: &str, result: impl Into<Option<Value>>, said: &str) {
         assert_eq!(
-            judge(method, result.as_ref()).unwrap_err().to_string(),
+            judge(method, result.into().as_ref())
+                .unwrap_err()
+                .to_string(),
             said
         );
     }

@@ -23,7 +23,7 @@ pub(super) fn assemble(
     check: &Check<'_>,
     seen: &Observed<'_>,
     mut cases: Vec<Case>,
-    told: Told<'_>,
+    told: &Told<'_>,
     selection: Selection,
 ) -> Run {
     for case in &mut cases {

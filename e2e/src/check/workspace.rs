@@ -36,7 +36,7 @@ impl<'a> Place<'a> {
             Ground::Given { workspace, at } => {
                 let root = workspace.display().to_string();
                 let extensions = target.extensions.keys().map(String::as_str);
-                match first_source(workspace, extensions) {
+                match first_source(workspace, &extensions) {
                     _ if !at.is_empty() => {
                         let somewhere = at[0].clone();
                         Ok(Self::Given { root, at, somewhere })

@@ -162,7 +162,7 @@ pub(super) fn reopened(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
         .filter_map(|asked| changed(probe, seen, asked))
         .collect();
     if let [only] = cases.as_mut_slice() {
-        only.id = probe.clause.to_owned();
+        probe.clause.clone_into(&mut only.id);
     }
     if seen.reopened.is_empty() {
         let said = "the sample has no changed text for an advertised operation";

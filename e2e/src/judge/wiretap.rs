@@ -241,7 +241,7 @@ impl Story {
 }
 
 fn asked(operation: Operation, reopened: Option<&str>, came: &[Answer], tape: &mut Tape) -> Asked {
-    let mut track = Track::new(operation.name(), std::time::Duration::from_secs(60));
+    let mut track = Track::new(operation.name(), std::time::Duration::from_mins(1));
     let last = tape.events.len() as u64;
     for answer in came {
         let now = last * 1_000;

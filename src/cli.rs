@@ -1,0 +1,144 @@
+//! The arguments, and which command they start.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{check, completions, deployment, explain, list, query, servers};
+use crate::exit::{Exit, STATUSES};
+use crate::output::{Color, complain};
+use crate::shell::Shell;
+
+/// Judges the language-server side of coding agents: language servers by driving them, and what
+/// drives them by what it puts on the wire.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dsh-conform",
+    version,
+    after_help = STATUSES,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 80
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What holds for every command.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Global {
+    /// When to colour
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        global = true,
+        hide_possible_values = false
+    )]
+    pub(crate) color: Color,
+    /// Show no progress
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Show on stderr what happens inside; `DSH_LOG` selects what, `dsh_lsp_stdio=trace` for
+    /// instance
+    #[arg(long, short, global = true)]
+    verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Args),
+    Query(query::Args),
+    #[command(subcommand)]
+    Servers(servers::Command),
+    #[command(subcommand)]
+    Deployment(deployment::Command),
+    #[command(subcommand)]
+    List(list::Command),
+    Explain(explain::Args),
+    Completions(completions::Args),
+    /// The fake server; `check` starts it from here
+    #[command(hide = true, disable_help_flag = true)]
+    FakeLsp {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+}
+
+/// The definition of the arguments, for completions.
+pub(crate) fn definition() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+/// Reads the arguments and does what they say.
+pub(crate) fn run() -> Exit {
+    let cli = match Cli::try_parse_from(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version come this way too, on stdout and with success.
+            let _ = error.print();
+            let _ = std::io::stdout().flush();
+            return if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Fine
+            };
+        }
+    };
+    if let Command::FakeLsp { args } = cli.command {
+        return fake_lsp(args);
+    }
+    let shell = match Shell::read() {
+        Ok(shell) => shell,
+        Err(problem) => {
+            complain(&format!("error: {problem}"));
+            return Exit::NotCarriedOut;
+        }
+    };
+    trace(&shell, cli.global.verbose);
+    match cli.command {
+        Command::Check(args) => check::run(&shell, cli.global, args),
+        Command::Query(args) => query::run(&shell, args),
+        Command::Servers(command) => servers::run(&shell, cli.global, &command),
+        Command::Deployment(command) => deployment::run(&shell, &command),
+        Command::List(command) => list::run(&command),
+        Command::Explain(args) => explain::run(&args),
+        Command::Completions(args) => completions::run(&args),
+        Command::FakeLsp { args } => fake_lsp(args),
+    }
+}
+
+/// The fake server has statuses of its own, which are not ours to read.
+fn fake_lsp(args: Vec<OsString>) -> Exit {
+    let code = dsh_fake_lsp::run_from_args(args.into_iter());
+    Exit::Own(u8::try_from(code & 0xff).unwrap_or(u8::MAX))
+}
+
+/// Shows events on stderr where asked to.
+fn trace(shell: &Shell, verbose: bool) {
+    let wanted = shell.variable("DSH_LOG");
+    if !verbose && wanted.is_none() {
+        return;
+    }
+    let filter = wanted.unwrap_or("debug");
+    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(filter);
+    let colored = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colored)
+        .with_timer(tracing_subscriber::fmt::time::uptime())
+        .init();
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_definition_is_consistent() {
+        super::definition().debug_assert();
+    }
+}

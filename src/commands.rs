@@ -1,0 +1,10 @@
+//! The commands, one module each.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod deployment;
+pub(crate) mod explain;
+pub(crate) mod list;
+pub(crate) mod query;
+pub(crate) mod servers;
+mod subject;

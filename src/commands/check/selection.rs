@@ -1,0 +1,203 @@
+//! Which servers and which probes were asked for.
+
+use dsh_e2e::catalogue::{Catalogue, Entry};
+use dsh_e2e::samples::{self, Sample};
+use dsh_e2e::{Ground, Probe, Target, probe_of};
+use dsh_scenarios::Clauses;
+
+use super::Args;
+use crate::commands::subject;
+use crate::exit::Exit;
+use crate::shell::Shell;
+
+/// A server to check.
+#[derive(Clone, Debug)]
+pub(super) enum Server {
+    /// How it is started is known.
+    Ready(Box<Target>, Ground),
+    /// It has to be found first.
+    Listed {
+        entry: &'static Entry,
+        sample: &'static Sample,
+    },
+}
+
+/// What was asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen {
+    pub(super) servers: Vec<Server>,
+    pub(super) only: Vec<&'static Probe>,
+}
+
+/// Why nothing is checked.
+#[derive(Debug)]
+pub(super) struct Refused {
+    pub(super) message: String,
+    pub(super) exit: Exit,
+}
+
+impl Refused {
+    fn usage(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            exit: Exit::Usage,
+        }
+    }
+}
+
+impl Chosen {
+    pub(super) fn read(shell: &Shell, args: &Args) -> Result<Self, Refused> {
+        let only = probes(&args.only)?;
+        let servers = if let Some(command) = &args.command {
+            vec![any(shell, args, command)?]
+        } else if args.all {
+            Catalogue::builtin()
+                .entries()
+                .iter()
+                .map(listed)
+                .collect::<Result<_, _>>()?
+        } else if args.server.is_empty() {
+            let ground = Ground::Sample(sample("fake")?);
+            vec![Server::Ready(Box::new(subject::built_in(shell)), ground)]
+        } else {
+            let mut servers = Vec::new();
+            for (index, name) in args.server.iter().enumerate() {
+                let entry = subject::entry(name).map_err(Refused::usage)?;
+                if !args.server[..index].contains(name) {
+                    servers.push(listed(entry)?);
+                }
+            }
+            servers
+        };
+        if servers.is_empty() {
+            let message = "the catalogue has no server".to_owned();
+            return Err(Refused {
+                message,
+                exit: Exit::NothingSelected,
+            });
+        }
+        Ok(Self { servers, only })
+    }
+}
+
+/// The probes of `--only`.
+fn probes(only: &[String]) -> Result<Vec<&'static Probe>, Refused> {
+    let mut probes: Vec<&'static Probe> = Vec::new();
+    let mut without = Vec::new();
+    for id in only {
+        let clause = Clauses::embedded()
+            .find(id)
+            .map_err(|unknown| Refused::usage(format!("--only: {unknown}")))?;
+        match probe_of(&clause.id) {
+            Some(probe) if !probes.contains(&probe) => probes.push(probe),
+            Some(_) => {}
+            None => without.push(clause.id.as_str()),
+        }
+    }
+    if probes.is_empty() && !without.is_empty() {
+        let message = format!(
+            "nothing is selected: no probe judges {}; see dsh-conform list probes",
+            without.join(", ")
+        );
+        return Err(Refused {
+            message,
+            exit: Exit::NothingSelected,
+        });
+    }
+    Ok(probes)
+}
+
+fn listed(entry: &'static Entry) -> Result<Server, Refused> {
+    Ok(Server::Listed {
+        entry,
+        sample: sample(&entry.sample)?,
+    })
+}
+
+fn sample(name: &str) -> Result<&'static Sample, Refused> {
+    samples::sample(name).ok_or_else(|| Refused {
+        message: format!("the sample workspace {name:?} is not part of this program"),
+        exit: Exit::OurFault,
+    })
+}
+
+/// The server of `--command`.
+fn any(shell: &Shell, args: &Args, command: &str) -> Result<Server, Refused> {
+    let target = Box::new(subject::of_command(shell, command, &args.ext).map_err(Refused::usage)?);
+    let Some(folder) = &args.workspace else {
+        if !args.at.is_empty() {
+            let message = "--at needs --workspace: the folder the server is to work in";
+            return Err(Refused::usage(message));
+        }
+        return Ok(Server::Ready(target, Ground::Bare));
+    };
+    let workspace = shell.absolute(folder);
+    if !workspace.is_dir() {
+        let what = if workspace.exists() {
+            "is no folder"
+        } else {
+            "does not exist"
+        };
+        let message = format!(
+            "--workspace {} {what}; give an existing folder",
+            folder.display()
+        );
+        return Err(Refused::usage(message));
+    }
+    for at in &args.at {
+        if !workspace.join(&at.file).is_file() {
+            let message = format!(
+                "--at {at}: there is no file {} in {}",
+                at.file,
+                workspace.display()
+            );
+            return Err(Refused::usage(message));
+        }
+    }
+    Ok(Server::Ready(
+        target,
+        Ground::Given {
+            workspace,
+            at: args.at.clone(),
+        },
+    ))
+}
+
+impl Server {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Ready(target, _) => &target.name,
+            Self::Listed { entry, .. } => &entry.name,
+        }
+    }
+
+    /// The command that checks this server alone, in the same way.
+    pub(super) fn reproduce(&self, args: &Args) -> String {
+        let mut words: Vec<String> = vec!["dsh-conform".to_owned(), "check".to_owned()];
+        let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
+        match self {
+            Self::Listed { entry, .. } => add("--server", entry.name.clone()),
+            Self::Ready(..) => {
+                if let Some(command) = &args.command {
+                    add("--command", command.clone());
+                }
+                for extension in &args.ext {
+                    add("--ext", extension.to_string());
+                }
+                if let Some(workspace) = &args.workspace {
+                    add("--workspace", workspace.display().to_string());
+                }
+                for at in &args.at {
+                    add("--at", at.to_string());
+                }
+            }
+        }
+        if args.budget.as_secs() != 60 {
+            add("--budget", args.budget.as_secs_f64().to_string());
+        }
+        if args.install && matches!(self, Self::Listed { .. }) {
+            words.push("--install".to_owned());
+        }
+        shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+    }
+}

@@ -1,0 +1,185 @@
+//! `list`.
+
+use std::fmt::Write as _;
+
+use dsh_e2e::PROBES;
+use dsh_e2e::catalogue::Catalogue;
+use dsh_scenarios::{Clauses, Level};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+use crate::output::{complain, say};
+
+/// Columns of the output.
+const WIDTH: usize = 80;
+
+/// List what there is
+#[derive(Debug, clap::Subcommand)]
+#[command(after_help = "\
+Examples:
+  dsh-conform list servers
+  dsh-conform list clauses --format json")]
+pub(crate) enum Command {
+    /// The clauses: every rule that something is judged by
+    Clauses(Format),
+    /// The probes of `check`, each with what it does
+    Probes(Format),
+    /// The servers that are known by name
+    Servers(Format),
+}
+
+/// How to show it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Format {
+    /// `json` prints the records
+    #[arg(long, value_enum, default_value_t)]
+    format: Form,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    #[default]
+    Text,
+    Json,
+}
+
+pub(crate) fn run(command: &Command) -> Exit {
+    let text = match command {
+        Command::Clauses(Format { format: Form::Text }) => clauses(),
+        Command::Probes(Format { format: Form::Text }) => probes(),
+        Command::Servers(Format { format: Form::Text }) => servers(),
+        Command::Clauses(Format { format: Form::Json }) => format!("{:#}\n", clause_records()),
+        Command::Probes(Format { format: Form::Json }) => format!("{:#}\n", probe_records()),
+        Command::Servers(Format { format: Form::Json }) => format!("{:#}\n", server_records()),
+    };
+    match say(&text) {
+        Ok(()) => Exit::Fine,
+        Err(error) => {
+            complain(&format!("error: cannot write to stdout: {error}"));
+            Exit::NotCarriedOut
+        }
+    }
+}
+
+fn clauses() -> String {
+    let mut text = String::new();
+    for section in Clauses::embedded().sections() {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let _ = writeln!(text, "{}: {}", section.section, section.title);
+        for clause in &section.clauses {
+            let level = match clause.level {
+                Level::Must => "MUST",
+                Level::Should => "SHOULD",
+            };
+            let _ = write!(text, "  {:<8} {level:<7}", clause.id);
+            hanging(&mut text, 18, &clause.statement);
+        }
+    }
+    text
+}
+
+fn clause_records() -> Value {
+    let all: Vec<_> = Clauses::embedded().iter().collect();
+    serde_json::to_value(all).unwrap_or_default()
+}
+
+fn probes() -> String {
+    let mut text = String::new();
+    for probe in &PROBES {
+        let _ = write!(
+            text,
+            "{:<8} {:<7} {:<10} ",
+            probe.clause,
+            probe.level(),
+            probe.group
+        );
+        hanging(&mut text, 28, probe.summary);
+    }
+    text
+}
+
+fn probe_records() -> Value {
+    PROBES
+        .iter()
+        .map(|probe| {
+            json!({
+                "clause": probe.clause,
+                "level": probe.level(),
+                "group": probe.group,
+                "summary": probe.summary,
+            })
+        })
+        .collect()
+}
+
+fn servers() -> String {
+    let mut text = String::new();
+    for entry in Catalogue::builtin().entries() {
+        let extensions: Vec<&str> = entry.extensions.keys().map(String::as_str).collect();
+        let _ = write!(text, "{:<28} {:<12} ", entry.name, entry.language);
+        hanging(&mut text, 42, &extensions.join(" "));
+    }
+    text.push_str("\nwhat is there of them on this machine: dsh-conform servers doctor\n");
+    text
+}
+
+fn server_records() -> Value {
+    serde_json::to_value(Catalogue::builtin().entries()).unwrap_or_default()
+}
+
+/// The name that a value has in data.
+pub(super) fn shown<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(name)) => name,
+        other => other.unwrap_or_default().to_string(),
+    }
+}
+
+/// Writes `content` behind what is on the line already, going on at `indent`.
+pub(super) fn hanging(text: &mut String, indent: usize, content: &str) {
+    let mut column = indent;
+    let mut first = true;
+    for word in content.split_whitespace() {
+        let width = word.chars().count();
+        if !first && column + 1 + width > WIDTH {
+            text.push('\n');
+            text.push_str(&" ".repeat(indent));
+            column = indent;
+            first = true;
+        }
+        if !first {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+        first = false;
+    }
+    text.push('\n');
+}
+
+/// Writes a paragraph that is indented as a whole.
+pub(super) fn paragraph(text: &mut String, indent: usize, content: &str) {
+    text.push_str(&" ".repeat(indent));
+    hanging(text, indent, content);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_list_fits_80_columns_and_has_records() {
+        for text in [clauses(), probes(), servers()] {
+            for line in text.lines() {
+                assert!(line.chars().count() <= WIDTH, "{line}");
+            }
+        }
+        for records in [clause_records(), probe_records(), server_records()] {
+            assert!(records.as_array().is_some_and(|all| !all.is_empty()));
+        }
+    }
+}

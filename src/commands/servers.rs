@@ -1,0 +1,262 @@
+//! `servers`.
+
+use std::fmt::Write as _;
+
+use dsh_e2e::catalogue::{Catalogue, Entry};
+use dsh_e2e::install::{InstallError, InstallOptions, Installer, LocateError, Reporter};
+
+use super::subject::{self, tell};
+use crate::cli::Global;
+use crate::exit::Exit;
+use crate::output::{complain, say};
+use crate::progress::Progress;
+use crate::shell::Shell;
+use crate::signals::{Interruption, interruptible};
+
+/// Install the catalogue's servers into a cache folder, and look after them
+#[derive(Clone, Debug, clap::Subcommand)]
+#[command(after_help = "\
+Examples:
+  dsh-conform servers doctor
+  dsh-conform servers install pyright clangd
+  dsh-conform servers path pyright
+  dsh-conform servers remove pyright")]
+pub(crate) enum Command {
+    /// Install servers, pinned; all of the catalogue if none is named
+    ///
+    /// Safe to interrupt, and to run twice at once.
+    Install {
+        /// The servers
+        names: Vec<String>,
+        /// Also run recipes of the system's package manager, which are printed otherwise
+        #[arg(long)]
+        system: bool,
+        /// Also in a CI, start builds that take long
+        #[arg(long)]
+        long_builds: bool,
+    },
+    /// Print where servers are; all that are there if none is named
+    Path {
+        /// The servers
+        names: Vec<String>,
+    },
+    /// Say what there is, what is missing and what to do; changes nothing
+    Doctor {
+        /// The servers; all of the catalogue if none is named
+        names: Vec<String>,
+    },
+    /// Remove servers from the cache
+    Remove {
+        /// The servers
+        #[arg(required = true)]
+        names: Vec<String>,
+    },
+}
+
+pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
+    let names = match command {
+        Command::Install { names, .. }
+        | Command::Path { names }
+        | Command::Doctor { names }
+        | Command::Remove { names } => names,
+    };
+    let entries = if names.is_empty() {
+        Ok(Catalogue::builtin().entries().iter().collect())
+    } else {
+        names
+            .iter()
+            .map(|name| subject::entry(name))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let (entries, installer) = match (entries, shell.installer()) {
+        (Ok(entries), Ok(installer)) => (entries, installer),
+        (Err(message), _) => {
+            complain(&format!("error: {message}"));
+            return Exit::Usage;
+        }
+        (_, Err(message)) => {
+            complain(&format!("error: {message}"));
+            return Exit::NotCarriedOut;
+        }
+    };
+    interruptible(|interruption| async move {
+        let keeper = Keeper {
+            installer,
+            progress: Progress::new(shell.stderr_is_terminal, global.quiet),
+            interruption,
+        };
+        match command {
+            Command::Install {
+                system,
+                long_builds,
+                ..
+            } => {
+                let long_builds = *long_builds || !shell.is_ci();
+                let options = InstallOptions {
+                    system: *system,
+                    long_builds,
+                };
+                keeper.install(&entries, options).await
+            }
+            Command::Path { names } => keeper.path(&entries, !names.is_empty()).await,
+            Command::Doctor { .. } => keeper.doctor(&entries).await,
+            Command::Remove { .. } => keeper.remove(&entries).await,
+        }
+    })
+}
+
+struct Keeper {
+    installer: Installer,
+    progress: Progress,
+    interruption: Interruption,
+}
+
+impl Keeper {
+    async fn install(&self, entries: &[&Entry], options: InstallOptions) -> Exit {
+        let mut exit = Exit::Fine;
+        for entry in entries {
+            let line = self.progress.line(&entry.name);
+            line.say("installing");
+            let report = |progress: &dsh_e2e::install::Progress<'_>| tell(&line, progress);
+            let token = &self.interruption.token;
+            match self
+                .installer
+                .install(entry, options, Reporter::new(&report), token)
+                .await
+            {
+                Ok(located) => {
+                    let (version, command) = (&located.version, located.command.display());
+                    let text = format!(
+                        "{} {version}\n  {command} ({})\n",
+                        entry.name, located.origin
+                    );
+                    if say(&text).is_err() {
+                        exit = Exit::NotCarriedOut;
+                    }
+                }
+                Err(InstallError::Cancelled) => return Exit::Interrupted,
+                Err(error) => {
+                    line.announce(&format!("error: {error}"));
+                    exit = Exit::NotCarriedOut;
+                }
+            }
+        }
+        exit
+    }
+
+    async fn path(&self, entries: &[&Entry], all_have_to_be_there: bool) -> Exit {
+        let mut exit = Exit::Fine;
+        for entry in entries {
+            match self.installer.locate(entry, &self.interruption.token).await {
+                Ok(located) => {
+                    if say(&format!("{}\n", located.command.display())).is_err() {
+                        exit = Exit::NotCarriedOut;
+                    }
+                }
+                Err(LocateError::Cancelled) => return Exit::Interrupted,
+                Err(error) if all_have_to_be_there => {
+                    complain(&format!("error: {error}"));
+                    exit = Exit::NotCarriedOut;
+                }
+                Err(_) => {}
+            }
+        }
+        exit
+    }
+
+    async fn doctor(&self, entries: &[&Entry]) -> Exit {
+        let mut exit = Exit::Fine;
+        for entry in entries {
+            let line = self.progress.line(&entry.name);
+            line.say("looking");
+            let diagnosis = match self.installer.doctor(entry, &self.interruption.token).await {
+                Ok(diagnosis) => diagnosis,
+                Err(LocateError::Cancelled) => return Exit::Interrupted,
+                Err(error) => {
+                    line.announce(&format!("error: {error}"));
+                    exit = Exit::NotCarriedOut;
+                    continue;
+                }
+            };
+            if diagnosis.in_use().is_none() {
+                exit = Exit::NotCarriedOut;
+            }
+            drop(line);
+            if say(&told(&diagnosis)).is_err() {
+                return Exit::NotCarriedOut;
+            }
+        }
+        exit
+    }
+
+    async fn remove(&self, entries: &[&Entry]) -> Exit {
+        for entry in entries {
+            let line = self.progress.line(&entry.name);
+            let report = |progress: &dsh_e2e::install::Progress<'_>| tell(&line, progress);
+            let token = &self.interruption.token;
+            match self
+                .installer
+                .remove(entry, Reporter::new(&report), token)
+                .await
+            {
+                Ok(folders) => {
+                    let text = if folders.is_empty() {
+                        format!("{}: nothing in the cache\n", entry.name)
+                    } else {
+                        folders.iter().fold(String::new(), |mut text, folder| {
+                            let _ = writeln!(text, "removed {}", folder.display());
+                            text
+                        })
+                    };
+                    if say(&text).is_err() {
+                        return Exit::NotCarriedOut;
+                    }
+                }
+                Err(InstallError::Cancelled) => return Exit::Interrupted,
+                Err(error) => {
+                    complain(&format!("error: {error}"));
+                    return Exit::NotCarriedOut;
+                }
+            }
+        }
+        Exit::Fine
+    }
+}
+
+fn told(diagnosis: &dsh_e2e::install::Diagnosis) -> String {
+    let mut text = String::new();
+    match diagnosis.in_use() {
+        Some(candidate) => {
+            let version = candidate.version.as_deref().unwrap_or_default();
+            let _ = writeln!(text, "✓ {} {version}", diagnosis.server);
+        }
+        None => {
+            let _ = writeln!(text, "✗ {} is not here", diagnosis.server);
+        }
+    }
+    for candidate in &diagnosis.candidates {
+        let path = candidate.path.display();
+        let _ = match &candidate.version {
+            Ok(version) => writeln!(
+                text,
+                "    {path}\n      {version}, from {}",
+                candidate.origin
+            ),
+            Err(reason) => writeln!(text, "    {path}\n      does not count: {reason}"),
+        };
+    }
+    for tool in &diagnosis.tools {
+        let recipe = tool.recipe.name();
+        let _ = match &tool.state {
+            Ok(version) => writeln!(text, "    for the {recipe} recipe: {} {version}", tool.name),
+            Err(reason) => writeln!(text, "    for the {recipe} recipe: {}: {reason}", tool.name),
+        };
+    }
+    for leftover in &diagnosis.leftovers {
+        let _ = writeln!(text, "    left over: {}", leftover.display());
+    }
+    if let Some(advice) = &diagnosis.advice {
+        let _ = writeln!(text, "    next: {advice}");
+    }
+    text
+}

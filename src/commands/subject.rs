@@ -1,0 +1,167 @@
+//! Naming the server that is meant.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use dsh_e2e::Target;
+use dsh_e2e::catalogue::{Catalogue, Entry};
+use dsh_e2e::install::{InstallError, InstallOptions, LocateError, Progress, Reporter};
+use tokio_util::sync::CancellationToken;
+
+use crate::progress::Line;
+use crate::shell::Shell;
+
+/// `.foo=foolang`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Extension {
+    extension: String,
+    language: String,
+}
+
+impl std::str::FromStr for Extension {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let fault = || {
+            format!(
+                "{text:?} maps no extension to a language; write .ext=language, .rs=rust for instance"
+            )
+        };
+        let (extension, language) = text.split_once('=').ok_or_else(fault)?;
+        let bare = extension.strip_prefix('.').unwrap_or(extension);
+        if bare.is_empty() || bare.contains(['.', '/', '\\']) || language.trim().is_empty() {
+            return Err(fault());
+        }
+        Ok(Self {
+            extension: format!(".{}", bare.to_lowercase()),
+            language: language.to_owned(),
+        })
+    }
+}
+
+impl std::fmt::Display for Extension {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}={}", self.extension, self.language)
+    }
+}
+
+/// The mapping that `--ext` options give.
+pub(super) fn mapping(extensions: &[Extension]) -> BTreeMap<String, String> {
+    extensions
+        .iter()
+        .map(|known| (known.extension.clone(), known.language.clone()))
+        .collect()
+}
+
+/// The server of `--command`. A path in it is meant from the working directory.
+pub(super) fn of_command(
+    shell: &Shell,
+    command: &str,
+    extensions: &[Extension],
+) -> Result<Target, String> {
+    let mut argv = shlex::split(command).ok_or_else(|| {
+        format!("--command {command:?} has a quote that is not closed; it is read as a shell would split it")
+    })?;
+    let Some(program) = argv.first_mut() else {
+        return Err("--command is blank; give the program and its arguments".to_owned());
+    };
+    if program.contains('/') {
+        *program = shell.absolute(Path::new(program)).display().to_string();
+    }
+    let name = program.rsplit('/').next().unwrap_or(program).to_owned();
+    Ok(Target::of_command(&name, &argv, mapping(extensions)))
+}
+
+/// The fake server of this very program, on the rules that answer from a sample's markers.
+pub(super) fn built_in(shell: &Shell) -> Target {
+    let argv = [
+        shell.program.display().to_string(),
+        "fake-lsp".to_owned(),
+        "--rules".to_owned(),
+        "markers".to_owned(),
+    ];
+    let mut target = Target::of_command(
+        "built-in",
+        &argv,
+        BTreeMap::from([(".fake".to_owned(), "fake".to_owned())]),
+    );
+    target.origin = dsh_reports::Origin::BuiltIn;
+    target.version = Some(env!("CARGO_PKG_VERSION").to_owned());
+    target
+}
+
+/// The catalogue's entry of that name.
+pub(super) fn entry(name: &str) -> Result<&'static Entry, String> {
+    Catalogue::builtin()
+        .entry(name)
+        .map_err(|unknown| unknown.to_string())
+}
+
+/// Why a server is not there.
+pub(super) enum Absent {
+    /// It is not here, or could not be installed.
+    Missing(String),
+    /// The search was interrupted.
+    Interrupted,
+}
+
+/// Finds a server, or installs it where asked to.
+pub(super) async fn find(
+    shell: &Shell,
+    entry: &Entry,
+    install: Option<InstallOptions>,
+    line: &Line,
+    cancel: &CancellationToken,
+) -> Result<Target, Absent> {
+    let installer = shell.installer().map_err(Absent::Missing)?;
+    let located = match install {
+        None => {
+            line.say("looking for it");
+            installer
+                .locate(entry, cancel)
+                .await
+                .map_err(|error| match error {
+                    LocateError::Cancelled => Absent::Interrupted,
+                    other => Absent::Missing(other.to_string()),
+                })?
+        }
+        Some(options) => {
+            line.say("installing");
+            let report = |progress: &Progress<'_>| tell(line, progress);
+            installer
+                .install(entry, options, Reporter::new(&report), cancel)
+                .await
+                .map_err(|error| match error {
+                    InstallError::Cancelled => Absent::Interrupted,
+                    other => Absent::Missing(other.to_string()),
+                })?
+        }
+    };
+    Ok(Target::of_entry(entry, &located))
+}
+
+/// Shows the progress of an installation: what passes by is shown and goes, what matters stays.
+pub(super) fn tell(line: &Line, progress: &Progress<'_>) {
+    match progress {
+        Progress::Output { line: output } => line.say(output),
+        Progress::Running { .. } => line.keep(&progress.to_string()),
+        matters => line.announce(&matters.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extension_is_normalized_or_refused_with_the_form() {
+        for text in [".X=x", "x=x", "X=x"] {
+            let read: Extension = text.parse().unwrap();
+            assert_eq!(read.extension, ".x");
+        }
+        for text in ["x", ".x=", "=x", ".a.b=x", ".=x"] {
+            let error = text.parse::<Extension>().unwrap_err();
+            assert!(error.contains(".ext=language"), "{error}");
+        }
+    }
+}

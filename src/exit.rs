@@ -1,0 +1,155 @@
+//! Exit statuses.
+
+use dsh_reports::{Conclusion, Report};
+
+/// What the process says to whoever started it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// What was checked conforms, or what was asked for was done.
+    Fine,
+    /// What was checked does not conform, or the answer was an error.
+    DoesNotConform,
+    /// Wrong usage, or input that cannot be read.
+    Usage,
+    /// What was asked for could not be carried out: a server missing, an installation failed.
+    NotCarriedOut,
+    /// Nothing was selected.
+    NothingSelected,
+    /// Our own fault.
+    OurFault,
+    /// Ended by Ctrl-C.
+    Interrupted,
+    /// Ended by SIGTERM.
+    Terminated,
+    /// The status of the fake server, which is no statement of this program.
+    Own(u8),
+}
+
+impl Exit {
+    /// The number.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::DoesNotConform => 1,
+            Self::Usage => 2,
+            Self::NotCarriedOut => 3,
+            Self::NothingSelected => 5,
+            Self::OurFault => 6,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+            Self::Own(code) => code,
+        }
+    }
+
+    /// What a report amounts to: our own faults before everything, then the lowest that is not
+    /// zero.
+    pub(crate) fn of(report: &Report) -> Self {
+        let all = || report.runs.iter().map(|run| of_conclusion(&run.conclusion));
+        if all().any(|exit| exit == Self::OurFault) {
+            return Self::OurFault;
+        }
+        all()
+            .filter(|exit| *exit != Self::Fine)
+            .min_by_key(|exit| exit.code())
+            .unwrap_or(Self::Fine)
+    }
+}
+
+const fn of_conclusion(conclusion: &Conclusion) -> Exit {
+    match conclusion {
+        Conclusion::Qualified { .. }
+        | Conclusion::ProtocolOnly { .. }
+        | Conclusion::Partial { .. } => Exit::Fine,
+        Conclusion::Untestable { musts, .. } if musts.is_empty() => Exit::NotCarriedOut,
+        Conclusion::NotQualified { .. } | Conclusion::Untestable { .. } => Exit::DoesNotConform,
+        Conclusion::Interrupted => Exit::Interrupted,
+        _ => Exit::OurFault,
+    }
+}
+
+/// The statuses as help shows them.
+pub(crate) const STATUSES: &str = "\
+Exit status:
+  0    conforms, or done
+  1    does not conform, or the answer is an error
+  2    wrong usage, or input that cannot be read
+  3    could not be carried out: a server is missing, an installation failed
+  5    nothing was selected
+  6    a fault of dsh-conform itself
+  130  interrupted (143 by SIGTERM): servers are ended, a partial report is written
+With several servers it is 6 if there is one, else the lowest of 1 and 3.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dsh_reports::{FORMAT, Platform, Run, Subject, SubjectKind, Tool, Totals};
+
+    fn run(conclusion: Conclusion) -> Run {
+        Run {
+            subject: Subject {
+                kind: SubjectKind::Server,
+                name: "x".to_owned(),
+                version: None,
+                path: None,
+                origin: None,
+                command: Vec::new(),
+            },
+            profiles: Vec::new(),
+            sample: None,
+            seed: None,
+            budget_ms: None,
+            duration_us: 0,
+            conclusion,
+            cases: Vec::new(),
+            operations: Vec::new(),
+            totals: Totals::default(),
+            coverage: Vec::new(),
+            transcript: None,
+            remarks: Vec::new(),
+        }
+    }
+
+    #[track_caller]
+    fn status(conclusions: Vec<Conclusion>, exit: Exit) {
+        let report = Report {
+            format: FORMAT.to_owned(),
+            tool: Tool {
+                name: String::new(),
+                version: String::new(),
+            },
+            platform: Platform {
+                os: String::new(),
+                arch: String::new(),
+            },
+            date: None,
+            interrupted: false,
+            runs: conclusions.into_iter().map(run).collect(),
+        };
+        assert_eq!(Exit::of(&report), exit);
+    }
+
+    #[test]
+    fn the_lowest_status_that_is_not_zero_counts_and_our_fault_before_all() {
+        let fine = Conclusion::Qualified { notes: 1 };
+        let bad = Conclusion::NotQualified {
+            musts: vec!["QUA-6".to_owned()],
+        };
+        let absent = Conclusion::Untestable {
+            reason: "absent".to_owned(),
+            musts: vec![],
+        };
+        let unseen = Conclusion::Untestable {
+            reason: String::new(),
+            musts: vec!["QUA-8".to_owned()],
+        };
+        let fault = Conclusion::HarnessError {
+            reason: "x".to_owned(),
+        };
+        status(vec![fine.clone()], Exit::Fine);
+        status(vec![fine.clone(), absent.clone()], Exit::NotCarriedOut);
+        status(vec![absent.clone(), bad], Exit::DoesNotConform);
+        status(vec![absent, unseen], Exit::DoesNotConform);
+        status(vec![fine, fault], Exit::OurFault);
+        status(vec![Conclusion::ProtocolOnly { notes: 0 }], Exit::Fine);
+    }
+}

@@ -1,0 +1,139 @@
+//! The environment this process runs in, read once and passed on.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use dsh_e2e::install::{Installer, Machine, default_cache};
+
+use crate::exit::Exit;
+
+/// What the outside is like.
+#[derive(Clone, Debug)]
+pub(crate) struct Shell {
+    /// All variables.
+    pub(crate) variables: BTreeMap<OsString, OsString>,
+    /// The working directory.
+    pub(crate) directory: PathBuf,
+    /// Where temporary folders are made.
+    pub(crate) temporary: PathBuf,
+    /// This program.
+    pub(crate) program: PathBuf,
+    /// Whether a person reads stderr as it comes.
+    pub(crate) stderr_is_terminal: bool,
+}
+
+impl Shell {
+    #[expect(clippy::disallowed_methods, reason = "this is the outer shell")]
+    pub(crate) fn read() -> Result<Self, String> {
+        let directory = std::env::current_dir()
+            .map_err(|error| format!("the working directory cannot be used: {error}"))?;
+        let program = std::env::current_exe()
+            .map_err(|error| format!("the path of this program is not known: {error}"))?;
+        Ok(Self {
+            variables: std::env::vars_os().collect(),
+            directory,
+            temporary: std::env::temp_dir(),
+            program,
+            stderr_is_terminal: std::io::stderr().is_terminal(),
+        })
+    }
+
+    /// The value of a variable; an empty one counts as not set.
+    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
+        self.variables
+            .get(std::ffi::OsStr::new(name))
+            .and_then(|value| value.to_str())
+            .filter(|value| !value.is_empty())
+    }
+
+    /// Whether this is a machine of a CI, where nothing long is begun unasked.
+    pub(crate) fn is_ci(&self) -> bool {
+        self.variable("CI")
+            .is_some_and(|value| value != "false" && value != "0")
+    }
+
+    /// `path` as seen from the working directory.
+    pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
+        self.directory.join(path)
+    }
+
+    /// Finds and installs servers, in the user's cache folder.
+    pub(crate) fn installer(&self) -> Result<Installer, String> {
+        let cache = default_cache().map_err(|error| {
+            format!("there is no folder for caches: {error}; set HOME or XDG_CACHE_HOME")
+        })?;
+        Ok(Installer::new(Machine::new(self.variables.clone()), cache))
+    }
+}
+
+/// Now, in RFC 3339 and UTC.
+#[expect(clippy::disallowed_methods, reason = "this is the outer shell")]
+pub(crate) fn date() -> Option<String> {
+    let since = std::time::SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()?;
+    Some(rfc3339(since.as_secs()))
+}
+
+/// Seconds since 1970 as `2026-07-15T12:34:56Z`.
+fn rfc3339(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // Days are counted in eras of 400 years that begin on 1 March, so that the leap day is last.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 {
+        month_from_march + 3
+    } else {
+        month_from_march - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest % 3_600 / 60, rest % 60);
+    format!("{year:04}-{month:02}-{day_of_month:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// Runs `work`; a panic is told as what it is, a fault of this program. What `work` owned is gone
+/// by then, processes included.
+pub(crate) fn guarded(work: impl FnOnce() -> Exit) -> Exit {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        crate::output::complain(&format!(
+            "this is a fault of dsh-conform {} itself, not of what was checked. Please report it \
+             with the lines above and the command. Processes that were started are ended.",
+            env!("CARGO_PKG_VERSION")
+        ));
+        Exit::OurFault
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_right_around_leap_days_and_ends_of_years() {
+        for (seconds, date) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (1_784_118_896, "2026-07-15T12:34:56Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(seconds), date);
+        }
+    }
+
+    #[test]
+    fn a_panic_is_our_fault() {
+        assert_eq!(guarded(|| panic!("on purpose")), Exit::OurFault);
+        assert_eq!(guarded(|| Exit::Fine), Exit::Fine);
+    }
+}

@@ -1,0 +1,120 @@
+//! Ctrl-C and SIGTERM.
+//!
+//! The first ends the work in order: servers are shut down, what was seen so far is reported. The
+//! second ends it at once: processes are killed.
+
+use std::sync::{Arc, OnceLock};
+
+use dsh_harness::kernel::{Cancel, CancelReason};
+use tokio_util::sync::CancellationToken;
+
+use crate::exit::Exit;
+use crate::output::complain;
+
+/// How the work is ended from outside.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interruption {
+    /// Ends it in order.
+    pub(crate) cancel: Cancel,
+    /// The same, for those that know no reasons.
+    pub(crate) token: CancellationToken,
+    /// Ends it at once.
+    pub(crate) stop: CancellationToken,
+    exit: Arc<OnceLock<Exit>>,
+}
+
+impl Interruption {
+    /// The status to leave with, if there was an interruption.
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        self.exit.get().copied()
+    }
+
+    /// Waits for signals and passes them on; never ends by itself.
+    async fn listen(&self) -> std::convert::Infallible {
+        let mut signals = match Signals::new() {
+            Ok(signals) => signals,
+            Err(error) => {
+                complain(&format!("warning: signals are not caught: {error}"));
+                return std::future::pending().await;
+            }
+        };
+        let first = signals.next().await;
+        let _ = self.exit.set(first);
+        complain("ending the servers; interrupt again to kill them");
+        self.cancel.cancel(CancelReason::Caller);
+        self.token.cancel();
+        signals.next().await;
+        self.stop.cancel();
+        loop {
+            signals.next().await;
+        }
+    }
+}
+
+/// Runs `work` on a new runtime and listens for signals meanwhile. The status of an interruption
+/// counts more than what the work came to.
+pub(crate) fn interruptible<F>(work: impl FnOnce(Interruption) -> F) -> Exit
+where
+    F: Future<Output = Exit>,
+{
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format!("error: no threads can be started: {error}"));
+            return Exit::NotCarriedOut;
+        }
+    };
+    runtime.block_on(async {
+        let interruption = Interruption::default();
+        let exit = tokio::select! {
+            biased;
+            never = interruption.listen() => match never {},
+            exit = work(interruption.clone()) => exit,
+        };
+        interruption.exit().unwrap_or(exit)
+    })
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> Exit {
+        tokio::select! {
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) -> Exit {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Exit::Interrupted,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
