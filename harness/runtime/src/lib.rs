@@ -8,7 +8,7 @@ mod deployment;
 mod error;
 mod reference;
 mod row;
-//mod runtime;
+mod runtime;
 mod yaml;
 
 #[cfg(test)]
@@ -18,7 +18,7 @@ pub use deployment::{Deployment, Row};
 pub use error::{DeploymentError, MountError, PluginFailure};
 pub use reference::config_reference;
 pub use row::{PluginName, RowConfig};
-//pub use runtime::{Runtime, RuntimeBuilder, Waiting};
+pub use runtime::{Runtime, RuntimeBuilder, Waiting};
 
 pub use dsh_agent as agent;
 pub use dsh_fs as fs;

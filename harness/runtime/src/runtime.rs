@@ -32,9 +32,12 @@ pub struct Runtime {
     sessions: AtomicU64,
 }
 
+/// File and line of a row.
+type Origin = Option<(String, u64)>;
+
 struct Mounted {
     handle: PluginHandle,
-    origin: Option<(String, u64)>,
+    origin: Origin,
 }
 
 /// What a runtime is to be made of.
@@ -93,7 +96,13 @@ impl RuntimeBuilder {
             Ok(mounted) => match base(&kernel) {
                 Some((tools, system_prompt)) => {
                     let sessions = AtomicU64::new(1);
-                    return Ok(Runtime { kernel, tools, system_prompt, mounted, sessions });
+                    return Ok(Runtime {
+                        kernel,
+                        tools,
+                        system_prompt,
+                        mounted,
+                        sessions,
+                    });
                 }
                 None => Failed::Plugins(vec![base_is_missing()]),
             },
@@ -108,10 +117,14 @@ impl RuntimeBuilder {
 
     async fn mount_on(mut self, kernel: &Kernel) -> Result<Vec<Mounted>, Vec<PluginFailure>> {
         let rows = std::mem::take(&mut self.deployment);
-        let has_policy =
-            rows.rows().iter().any(|row| row.config().plugin() == PluginName::TimeoutPolicy);
-        let mut plugins: Vec<(Arc<dyn Plugin>, Option<(String, u64)>)> =
-            vec![(Arc::new(ToolsPlugin), None), (Arc::new(SystemPromptPlugin), None)];
+        let has_policy = rows
+            .rows()
+            .iter()
+            .any(|row| row.config().plugin() == PluginName::TimeoutPolicy);
+        let mut plugins: Vec<(Arc<dyn Plugin>, Origin)> = vec![
+            (Arc::new(ToolsPlugin), None),
+            (Arc::new(SystemPromptPlugin), None),
+        ];
         if !has_policy && !self.without_timeout_policy {
             plugins.push((Arc::new(TimeoutPolicyPlugin::default()), None));
         }
@@ -123,17 +136,29 @@ impl RuntimeBuilder {
             match kernel.add(Arc::clone(&plugin)).await {
                 Ok(handle) => mounted.push(Mounted { handle, origin }),
                 Err(error) => {
-                    failures.push(PluginFailure { plugin: plugin.name().to_owned(), origin, error });
+                    failures.push(PluginFailure {
+                        plugin: plugin.name().to_owned(),
+                        origin,
+                        error,
+                    });
                 }
             }
         }
         for Mounted { handle, origin } in &mounted {
             if let PluginState::Failed(error) = kernel.settled(handle).await {
                 let (plugin, origin) = (handle.name().to_owned(), origin.clone());
-                failures.push(PluginFailure { plugin, origin, error });
+                failures.push(PluginFailure {
+                    plugin,
+                    origin,
+                    error,
+                });
             }
         }
-        if failures.is_empty() { Ok(mounted) } else { Err(failures) }
+        if failures.is_empty() {
+            Ok(mounted)
+        } else {
+            Err(failures)
+        }
     }
 
     fn plugin(&self, row: &Row) -> Arc<dyn Plugin> {
@@ -162,7 +187,7 @@ enum Failed {
     Plugins(Vec<PluginFailure>),
 }
 
-fn origin_of(row: &Row) -> Option<(String, u64)> {
+fn origin_of(row: &Row) -> Origin {
     row.origin().map(|(file, line)| (file.to_owned(), line))
 }
 
@@ -172,7 +197,11 @@ fn base(kernel: &Kernel) -> Option<(Arc<ToolRegistry>, Arc<SystemPrompt>)> {
 
 fn base_is_missing() -> PluginFailure {
     let error = PluginError::new("the base did not start");
-    PluginFailure { plugin: "dsh-harness".to_owned(), origin: None, error }
+    PluginFailure {
+        plugin: "dsh-harness".to_owned(),
+        origin: None,
+        error,
+    }
 }
 
 impl fmt::Debug for RuntimeBuilder {
@@ -213,7 +242,18 @@ impl Runtime {
     pub fn open_session(&self, cwd: Option<&str>) -> Session {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed);
         let id = format!("session-{number}");
-        Session::new(SessionHeader { id, cwd: cwd.map(str::to_owned) })
+        Session::new(SessionHeader {
+            id,
+            cwd: cwd.map(str::to_owned),
+        })
+    }
+
+    /// The names of the mounted plugins, the base first, then in the order of the rows.
+    pub fn plugins(&self) -> Vec<&str> {
+        self.mounted
+            .iter()
+            .map(|mounted| mounted.handle.name())
+            .collect()
     }
 
     /// The plugins that do not run since nobody provides what they need, and what that is (RUN-2).
@@ -221,14 +261,16 @@ impl Runtime {
     pub fn waiting(&self) -> Vec<Waiting> {
         self.mounted
             .iter()
-            .filter_map(|Mounted { handle, origin }| match self.kernel.state(handle) {
-                PluginState::Waiting(missing) if !missing.is_empty() => Some(Waiting {
-                    plugin: handle.name().to_owned(),
-                    origin: origin.clone(),
-                    missing,
-                }),
-                _ => None,
-            })
+            .filter_map(
+                |Mounted { handle, origin }| match self.kernel.state(handle) {
+                    PluginState::Waiting(missing) if !missing.is_empty() => Some(Waiting {
+                        plugin: handle.name().to_owned(),
+                        origin: origin.clone(),
+                        missing,
+                    }),
+                    _ => None,
+                },
+            )
             .collect()
     }
 
@@ -262,6 +304,10 @@ impl fmt::Display for Waiting {
         if let Some((file, line)) = &self.origin {
             write!(f, "{file}:{line}: ")?;
         }
-        write!(f, "{} waits for {:?}; add the row that provides it", self.plugin, self.missing)
+        write!(
+            f,
+            "{} waits for {:?}; add the row that provides it",
+            self.plugin, self.missing
+        )
     }
 }
