@@ -223,6 +223,7 @@ impl Machine {
     }
 
     /// Whether a query is under way whose caller still waits.
+    #[cfg(test)]
     pub(crate) fn is_asking(&self) -> bool {
         matches!(&self.core.turn, Turn::Waiting(_))
             || matches!(&self.core.turn, Turn::Asking(asking) if asking.cancelled.is_none())
