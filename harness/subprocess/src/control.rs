@@ -41,6 +41,7 @@ struct Shared {
     /// Given when nobody is to read stderr any more.
     stop_reading: CancellationToken,
     report: Milestone<TerminationReport>,
+    watched: CancellationToken,
 }
 
 impl LocalControl {
@@ -56,6 +57,7 @@ impl LocalControl {
             stderr_end: CancellationToken::new(),
             stop_reading: CancellationToken::new(),
             report: Milestone::new(),
+            watched: CancellationToken::new(),
         });
         let mut set = JoinSet::new();
         set.spawn(watch(Arc::clone(&shared)));
@@ -154,6 +156,7 @@ impl Drop for KillUnfinished {
 }
 
 async fn watch(shared: Arc<Shared>) {
+    let _watched: DropGuard = shared.watched.clone().drop_guard();
     let mut unfinished = KillUnfinished::new(&shared);
     shared.tree.watch().await;
     unfinished.finished = true;
@@ -165,6 +168,7 @@ async fn terminate(shared: Arc<Shared>, grace: Duration) {
     let mut unfinished = KillUnfinished::new(&shared);
     let report = shared.tree.terminate(grace).await;
     unfinished.finished = true;
+    shared.watched.cancelled().await;
     if timeout(STDERR_AFTER_END, shared.stderr_end.cancelled())
         .await
         .is_err()

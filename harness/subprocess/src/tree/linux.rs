@@ -25,7 +25,7 @@ use rustix::process::{
 use tokio::time::timeout;
 
 use super::pin::{self, Pinned};
-use super::table::{self, Identity};
+use super::table::{self, Environment, Identity, Process};
 use super::{PAUSE, exit_of};
 use crate::marker::Marker;
 use crate::milestone::Milestone;
@@ -33,10 +33,19 @@ use crate::service::{ChildExit, MemberInfo, TerminationReport};
 
 /// How long a process that cannot be awaited for ever is awaited: one that escaped, and those that
 /// are killed when nobody is there to wait.
-const LAST_WAIT: Duration = Duration::from_secs(1);
+const LAST_WAIT: Duration = Duration::from_secs(3);
 
 /// How often ending what escaped is tried anew, for what was started while it was looked for.
 const ROUNDS: usize = 8;
+
+/// How often the environment of a process in the middle of `exec` is looked at.
+const EXEC_LOOKS: usize = 100;
+
+/// How often an empty environment is looked at before it is believed.
+const EMPTY_LOOKS: usize = 8;
+
+/// Pause between such looks.
+const EXEC_PAUSE: Duration = Duration::from_millis(3);
 
 /// How often a look at the table is tried anew when descriptors are short.
 const LOOKS: usize = 200;
@@ -54,6 +63,8 @@ pub(crate) struct Tree {
     emptied: Milestone<()>,
     /// Nothing is left to be done by [`Tree::kill_now`].
     over: AtomicBool,
+    /// Held while the table is looked at, so that [`Tree::kill_now`] is the last to look.
+    looking: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -88,6 +99,7 @@ impl Tree {
                 exit: Milestone::new(),
                 emptied: Milestone::new(),
                 over: AtomicBool::new(false),
+                looking: Mutex::new(()),
             }),
             Err(reason) => {
                 // Both fail only if it has ended already.
@@ -247,7 +259,7 @@ impl Tree {
     }
 
     /// Ends everything at once, blocking, for when nobody is left to wait (DIS-6): SIGKILL to the
-    /// group, its descendants and what escaped, then a wait for their end of at most a second.
+    /// group, its descendants and what escaped, then a wait for their end, bounded.
     /// Does nothing once the tree was ended.
     pub(crate) fn kill_now(&self) {
         if self.over.swap(true, Ordering::AcqRel) {
@@ -280,7 +292,13 @@ impl Tree {
     async fn look(self: &Arc<Self>, marked: bool, known: HashSet<Identity>) -> Option<Survey> {
         for _ in 0..LOOKS {
             let (tree, known) = (Arc::clone(self), known.clone());
-            let look = tokio::task::spawn_blocking(move || tree.survey(marked, &known));
+            let look = tokio::task::spawn_blocking(move || {
+                // The thread may get to it only after everybody has left.
+                if tree.over.load(Ordering::Acquire) {
+                    return Ok(Survey::default());
+                }
+                tree.survey(marked, &known)
+            });
             match look.await {
                 Ok(Ok(survey)) => return Some(survey),
                 Ok(Err(error)) => tracing::warn!(%error, "the process table cannot be read"),
@@ -298,6 +316,7 @@ impl Tree {
     /// Who is alive, the leader included. Blocking: it reads the table of processes, and, if what
     /// is `marked` is asked for, the environment of those that started after the leader.
     fn survey(&self, marked: bool, known: &HashSet<Identity>) -> io::Result<Survey> {
+        let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let processes = table::read()?;
         let mut survey = Survey::default();
         let mut pids = HashSet::new();
@@ -318,16 +337,44 @@ impl Tree {
         }
         if marked {
             let own = std::process::id();
-            for process in &processes {
-                let candidate = process.start >= self.leader.1
+            let candidates = processes.iter().filter(|process| {
+                process.start >= self.leader.1
                     && !pids.contains(&process.pid)
-                    && process.pid.unsigned_abs() != own;
-                if candidate && self.marker.is_in(&table::environment(process.pid)?) {
-                    survey.escaped.extend(Pinned::take(process)?);
-                }
-            }
+                    && process.pid.unsigned_abs() != own
+                    && !process.kernel
+                    && !process.zombie
+            });
+            survey.escaped = self.marked(candidates.collect())?;
         }
         Ok(survey)
+    }
+
+    /// Those of `candidates` that carry the mark.
+    fn marked(&self, mut candidates: Vec<&Process>) -> io::Result<Vec<Pinned>> {
+        let mut found = Vec::new();
+        for look in 0..EXEC_LOOKS {
+            let mut undecided = Vec::new();
+            for process in candidates {
+                match table::environment(process)? {
+                    Environment::NotYet => undecided.push(process),
+                    Environment::Empty if look < EMPTY_LOOKS => undecided.push(process),
+                    Environment::Block(block) if self.marker.is_in(&block) => {
+                        found.extend(Pinned::take(process)?);
+                    }
+                    Environment::Block(_) | Environment::Empty => {}
+                }
+            }
+            if undecided.is_empty() {
+                break;
+            }
+            candidates = undecided;
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "no event tells the end of an exec"
+            )]
+            std::thread::sleep(EXEC_PAUSE);
+        }
+        Ok(found)
     }
 
     /// SIGKILL to the whole group, if it is surely this tree's.
@@ -357,13 +404,18 @@ impl Tree {
     /// Reaps a leader that has ended; the group must be empty, or given up.
     fn reap(&self) {
         let mut leader = self.child();
-        if !leader.reaped
-            && let Ok(Some(status)) = leader.child.try_wait()
-        {
-            leader.reaped = true;
-            self.exit.reach(exit_of(status));
-            self.emptied.reach(());
+        if leader.reaped {
+            return;
         }
+        let exit = match leader.child.try_wait() {
+            Ok(Some(status)) => exit_of(status),
+            Ok(None) => return,
+            // Reaped behind our back: whoever started us ignores the end of children.
+            Err(_) => ChildExit::Unknown,
+        };
+        leader.reaped = true;
+        self.exit.reach(exit);
+        self.emptied.reach(());
     }
 
     fn child(&self) -> MutexGuard<'_, Leader> {

@@ -15,7 +15,14 @@ pub(super) struct Process {
     /// When it was started, in clock ticks since the system was. Together with the pid this names
     /// a process: a pid that is used again has another start.
     pub(super) start: u64,
+    /// Whether it is a thread of the kernel, which has no environment.
+    pub(super) kernel: bool,
+    /// Whether it has ended and waits to be reaped.
+    pub(super) zombie: bool,
 }
+
+/// The flag of a kernel thread (`PF_KTHREAD`).
+const KERNEL_THREAD: u32 = 0x0020_0000;
 
 /// What names one process for good: pid and start.
 pub(super) type Identity = (i32, u64);
@@ -53,12 +60,46 @@ pub(super) fn read_one(pid: i32) -> io::Result<Option<Process>> {
     }
 }
 
-/// The environment block a process was started with; empty if it may not be read.
-pub(super) fn environment(pid: i32) -> io::Result<Vec<u8>> {
+/// What is known of a process's environment.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Environment {
+    /// The block it was started with; empty if it may not be read.
+    Block(Vec<u8>),
+    /// It is empty. That may be so for good, or it was read across an `exec`.
+    Empty,
+    /// The process is in the middle of `exec`, when it has neither arguments nor an environment.
+    NotYet,
+}
+
+/// Reads the environment that a process was started with.
+pub(super) fn environment(process: &Process) -> io::Result<Environment> {
+    let pid = process.pid;
     match std::fs::read(format!("/proc/{pid}/environ")) {
-        Err(error) if out_of_descriptors(&error) => Err(error),
-        read => Ok(read.unwrap_or_default()),
+        Ok(block) if !block.is_empty() => return Ok(Environment::Block(block)),
+        Ok(_) => {}
+        Err(error) if out_of_descriptors(&error) => return Err(error),
+        // For a moment of `exec`, a process may not be looked into even by its own user.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ours(pid) => {}
+        Err(_) => return Ok(Environment::Block(Vec::new())),
     }
+    let again = read_one(pid)?;
+    if !again.is_some_and(|again| again.identity() == process.identity() && !again.zombie) {
+        return Ok(Environment::Block(Vec::new()));
+    }
+    match std::fs::read(format!("/proc/{pid}/cmdline")) {
+        Ok(arguments) if arguments.is_empty() => Ok(Environment::NotYet),
+        _ => Ok(Environment::Empty),
+    }
+}
+
+/// Whether a process runs as the user we run as.
+fn is_ours(pid: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let user = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Uid:"))
+        .and_then(|users| users.split_whitespace().nth(1));
+    user.and_then(|user| user.parse().ok()) == Some(rustix::process::geteuid().as_raw())
 }
 
 /// The one failure that hides processes instead of telling that they are gone.
@@ -79,18 +120,22 @@ fn parse(line: &[u8]) -> Option<Process> {
     let mut fields = line
         .get(close + 1..)?
         .trim_ascii()
-        .split(|byte| *byte == b' ')
-        .skip(1);
+        .split(|byte| *byte == b' ');
+    let zombie = matches!(fields.next()?, b"Z" | b"X");
     let parent = number(fields.next()?)?;
     let group = number(fields.next()?)?;
-    // The 22nd field of the line; the 5th was read last.
-    let start = number(fields.nth(16)?)?;
+    // The 9th and the 22nd field of the line; the 5th was read last.
+    let flags: u32 = number(fields.nth(3)?)?;
+    let start = number(fields.nth(12)?)?;
+    let kernel = flags & KERNEL_THREAD != 0;
     Some(Process {
         pid,
         name,
         parent,
         group,
         start,
+        kernel,
+        zombie,
     })
 }
 
@@ -142,6 +187,8 @@ mod tests {
             parent,
             group,
             start,
+            kernel: false,
+            zombie: false,
         }
     }
 
@@ -232,6 +279,8 @@ mod tests {
                 parent: 4,
                 group: 5,
                 start: 987_654,
+                kernel: false,
+                zombie: false,
             };
             assert_eq!(parse(line.as_bytes()), Some(expected));
         }
@@ -246,6 +295,31 @@ mod tests {
         ] {
             assert_eq!(parse(broken.as_bytes()), None, "{broken}");
         }
+    }
+
+    #[test]
+    fn kernel_threads_and_zombies_are_told() {
+        let line = "3 (x) Z 4 5 5 0 -1 2097216 0 0 0 0 0 0 0 0 20 0 1 0 7 0 0";
+        let process = parse(line.as_bytes()).expect("a line");
+        assert!(process.kernel && process.zombie, "{process:?}");
+        assert_eq!(process.start, 7);
+    }
+
+    #[test]
+    fn our_own_environment_is_read() {
+        let own = i32::try_from(std::process::id()).expect("a pid");
+        let process = read_one(own).expect("read").expect("there");
+        let block = environment(&process).expect("read");
+        assert!(matches!(block, Environment::Block(block) if !block.is_empty()));
+        assert!(is_ours(own) && !is_ours(i32::MAX));
+        let gone = Process {
+            pid: i32::MAX,
+            ..process
+        };
+        assert_eq!(
+            environment(&gone).expect("read"),
+            Environment::Block(Vec::new())
+        );
     }
 
     #[test]
