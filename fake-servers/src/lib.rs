@@ -78,3 +78,8 @@ mod server {
         Err(unsupported())
     }
 }
+
+/// The examples of the README are compiled and run with the documentation's.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

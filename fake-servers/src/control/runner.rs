@@ -348,8 +348,13 @@ impl Connection {
             };
             match kind.as_str() {
                 "ending" => self.ending = (number("code"), number("signal")),
-                "held" => {
-                    token = data.get("token").and_then(Value::as_u64);
+                "held" => token = data.get("token").and_then(Value::as_u64),
+                "dropped" => {
+                    let gone = data.get("token").and_then(Value::as_u64);
+                    let mut state = self.shared.state();
+                    state
+                        .held
+                        .retain(|held| (held.process, Some(held.token)) != (process, gone));
                 }
                 _ => {}
             }

@@ -1,6 +1,6 @@
 //! What the server does where no rule says otherwise: it behaves well.
 
-use dsh_transcript::Id;
+use dsh_transcript::{EventBody, Id};
 use serde_json::{Value, json};
 
 use super::{Effect, Engine, Kind, Sequence};
@@ -152,8 +152,20 @@ impl Engine {
             return;
         };
         let open = self.unanswered.swap_remove(at);
-        if let Some(key) = open.sequence {
-            self.sequences.remove(&key);
+        if let Some(key) = open.sequence
+            && self.sequences.remove(&key).is_some()
+            && self.watched
+        {
+            let kind = "dropped".to_owned();
+            let (message, data) = (
+                "was waiting, and is cancelled".into(),
+                json!({"token": key}),
+            );
+            effects.push(Effect::Record(EventBody::Note {
+                kind,
+                message,
+                data,
+            }));
         }
         let body = Answer::error(-32800, "cancelled").body(id);
         self.answered(id);

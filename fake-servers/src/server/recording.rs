@@ -1,7 +1,7 @@
 //! Where events go: the control channel, a file, both, or nowhere.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use dsh_transcript::{Bounds, Direction, Event, EventBody, Splitter, jsonl, monotonic_us};
@@ -13,7 +13,8 @@ use crate::control::link::Link;
 #[derive(Debug)]
 pub(super) struct Lost;
 
-/// See the [module](self).
+/// See the [module](self). Each event of the file is one write, so that a server that is killed
+/// leaves all that happened before.
 #[derive(Debug)]
 pub(super) struct Recording {
     link: Option<Link>,
@@ -24,7 +25,7 @@ pub(super) struct Recording {
 
 #[derive(Debug)]
 struct Transcript {
-    file: BufWriter<File>,
+    file: File,
     start_us: u64,
     next: u64,
     process: u32,
@@ -35,14 +36,24 @@ impl Recording {
         link: Option<Link>,
         path: Option<&PathBuf>,
         process: u32,
+        started: &EventBody,
     ) -> Result<Self, StartError> {
         let open = |path: &PathBuf| -> io::Result<Transcript> {
-            let mut file = BufWriter::new(File::create(path)?);
+            let mut file = File::create(path)?;
             jsonl::write_header(&mut file)?;
+            let start_us = monotonic_us();
+            // A runner at the other end of a channel notes this by itself.
+            let first = Event {
+                seq: 0,
+                at_us: 0,
+                process: Some(process),
+                body: started.clone(),
+            };
+            jsonl::write_event(&mut file, &first)?;
             Ok(Transcript {
                 file,
-                start_us: monotonic_us(),
-                next: 0,
+                start_us,
+                next: 1,
                 process,
             })
         };
@@ -122,9 +133,6 @@ impl Recording {
 
     /// Makes sure that all that was recorded is kept.
     pub(super) fn sync(&mut self) -> Result<(), Lost> {
-        if let Some(transcript) = &mut self.file {
-            let _ = transcript.file.flush();
-        }
         match &mut self.link {
             Some(link) => link.sync().map_err(|_| Lost),
             None => Ok(()),

@@ -149,7 +149,12 @@ fn start(options: Options) -> Result<Shell, StartError> {
         })?,
         (None, None) => options.process.unwrap_or(1),
     };
-    let recording = Recording::new(link, options.transcript.as_ref(), process)?;
+    let started = EventBody::ProcessStarted {
+        pid: std::process::id(),
+        argv: argv.clone(),
+        cwd: Some(cwd.clone()),
+    };
+    let recording = Recording::new(link, options.transcript.as_ref(), process, &started)?;
     let uses_env = script_uses(&options.script, &|name| name.starts_with("env"));
     let surroundings = Surroundings {
         pid: std::process::id(),
@@ -373,6 +378,9 @@ impl Shell {
         if stream == Stream::Stdin {
             self.inbound.ended = true;
             self.inbound.start = self.inbound.end;
+            // From here on the client's end cannot be seen.
+            self.orphaned
+                .get_or_insert_with(|| Instant::now() + ORPHAN_LIFE);
         }
         Ok(close(stream)?)
     }

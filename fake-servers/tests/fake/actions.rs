@@ -135,33 +135,51 @@ fn a_cancel_that_is_ignored_changes_nothing() {
 fn delay_ms_lets_others_pass() {
     let mut client = Client::ready(
         "
-- {on: textDocument/hover, do: [{delay_ms: 60}, {reply: slow}]}
+- {on: textDocument/hover, do: [{delay_ms: 150}, {reply: slow}]}
 - {on: textDocument/references, do: [{delay_ms: 20}, {reply: quicker}]}
 ",
     );
     let start = std::time::Instant::now();
-    client.ask("textDocument/hover", &position("file:///w/a"));
-    client.ask("textDocument/references", &position("file:///w/a"));
-    client.ask("textDocument/definition", &position("file:///w/a"));
+    // In one write, so that no pause of this test comes between them.
+    client.ask_all(&[
+        "textDocument/hover",
+        "textDocument/references",
+        "textDocument/definition",
+    ]);
     assert_eq!(client.message()["id"], 4);
     assert_eq!(client.message()["result"], "quicker");
     assert_eq!(client.message()["result"], "slow");
-    assert!(start.elapsed() >= std::time::Duration::from_millis(60));
+    assert!(start.elapsed() >= std::time::Duration::from_millis(150));
 }
 
 #[test]
 fn a_cancelled_delay_does_not_answer_later() {
     let mut client = Client::ready(
         "
-- {on: textDocument/hover, do: [{delay_ms: 20}, {reply: late}]}
-- {on: textDocument/references, do: [{delay_ms: 60}, {reply: last}]}
+- {on: textDocument/hover, do: [{delay_ms: 100}, {reply: late}]}
+- {on: textDocument/references, do: [{delay_ms: 150}, {reply: last}]}
+- on: textDocument/definition
+  do: [{request: {method: q, id: r, await: true}}, {notify: {method: never}}]
 ",
     );
-    let id = client.ask("textDocument/hover", &position("file:///w/a"));
-    client.tell("$/cancelRequest", &json!({"id": id}));
-    client.ask("textDocument/references", &position("file:///w/a"));
+    let cancel = r#"{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":2}}"#;
+    let ask = |id: u64, method: &str| {
+        frame(&json!({"id": id, "method": format!("textDocument/{method}")}).to_string())
+    };
+    client.bytes(
+        [ask(2, "hover"), frame(cancel), ask(3, "references")]
+            .concat()
+            .as_bytes(),
+    );
     assert_eq!(client.message()["error"]["code"], -32800);
     assert_eq!(client.message()["result"], "last");
+    // The same while it waits for an answer.
+    client.bytes(ask(2, "definition").as_bytes());
+    assert_eq!(client.message()["id"], "r");
+    client.bytes(frame(cancel).as_bytes());
+    assert_eq!(client.message()["error"]["code"], -32800);
+    client.body(r#"{"id":"r","result":null}"#);
+    assert_eq!(client.hover_id(9)["result"], "late");
 }
 
 #[test]

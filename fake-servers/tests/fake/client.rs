@@ -267,4 +267,22 @@ impl Client {
         assert_eq!(String::from_utf8(before).unwrap(), rest);
         self.message()
     }
+
+    /// Sends requests of several methods in one write.
+    pub(crate) fn ask_all(&mut self, methods: &[&str]) {
+        let mut all = Vec::new();
+        for method in methods {
+            let body = json!({"jsonrpc": "2.0", "id": self.next_id, "method": method}).to_string();
+            self.next_id += 1;
+            write!(all, "Content-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        }
+        self.bytes(&all);
+    }
+
+    /// A hover request of this id, and its answer.
+    #[track_caller]
+    pub(crate) fn hover_id(&mut self, id: i64) -> Value {
+        self.next_id = id;
+        self.hover()
+    }
 }

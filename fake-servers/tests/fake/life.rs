@@ -276,6 +276,10 @@ fn the_transcript_has_everything_with_its_bytes() {
     let events = dsh_transcript::jsonl::read(std::io::BufReader::new(log)).unwrap();
     let view = dsh_transcript::View(&events);
     assert_eq!(view.wire(1), ["initialize", "initialized", "hover"]);
+    assert!(matches!(
+        events[0].body,
+        dsh_transcript::EventBody::ProcessStarted { .. }
+    ));
     let stray = view
         .stray(1, dsh_transcript::Direction::ToClient)
         .next()
