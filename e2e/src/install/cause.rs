@@ -68,6 +68,8 @@ impl Cause {
                     "could not download",
                     "failed to download from",
                     "spurious network error",
+                    // pip, when it is told not to try again, says nothing else.
+                    "(from versions: none)",
                 ],
             ),
             (
@@ -75,6 +77,7 @@ impl Cause {
                 &[
                     "ebadengine",
                     "requires a different python",
+                    "require a different python",
                     "requires rustc",
                     "requires-python",
                     "is not supported by the following package",

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -196,9 +198,8 @@ impl Log {
 }
 
 /// Ends when nobody holds the writing side of the pipe any more.
-async fn until_let_go(mut pipe: std::fs::File) {
-    let read = tokio::task::spawn_blocking(move || pipe.read_to_end(&mut Vec::new()));
-    assert_eq!(in_time(read).await.unwrap().unwrap(), 0);
+async fn until_let_go(mut pipe: pipe::Receiver) {
+    assert_eq!(in_time(pipe.read_to_end(&mut Vec::new())).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -288,8 +289,15 @@ async fn folders_files_without_permission_and_relative_segments_are_no_candidate
     let mut bench = Bench::new(&[("foo-server", "server-works")]);
     std::fs::create_dir(bench.path("early/foo-server")).unwrap();
     std::fs::write(bench.path("system/foo-server"), "").unwrap();
+    std::fs::create_dir(bench.path("by-relative-path")).unwrap();
+    bench.put("by-relative-path", "foo-server", "server-works");
     let path = bench.installer.machine.variables[&OsString::from("PATH")].clone();
-    let mut longer = OsString::from(":.:relative:");
+    let up = PathBuf::from("../".repeat(50));
+    let relative = up.join(bench.path("by-relative-path").strip_prefix("/").unwrap());
+    assert!(relative.join("foo-server").exists());
+    let mut longer = OsString::from(":");
+    longer.push(relative);
+    longer.push("::");
     longer.push(&path);
     bench
         .installer
@@ -524,16 +532,12 @@ async fn dropping_an_installation_ends_the_whole_group() {
 }
 
 /// The pipe "alive" of the npm that was started, once both npm and its helper hold it.
-async fn pipe_of(bench: &Bench, log: &Log) -> std::fs::File {
+async fn pipe_of(bench: &Bench, log: &Log) -> pipe::Receiver {
     log.wait_for("  made").await;
     let path = bench.slot().join("alive");
-    let open = tokio::task::spawn_blocking(move || {
-        let mut pipe = std::fs::File::open(path)?;
-        let mut word = [0; "helper\n".len()];
-        pipe.read_exact(&mut word)?;
-        Ok::<_, std::io::Error>(pipe)
-    });
-    let pipe = in_time(open).await.unwrap().unwrap();
+    let mut pipe = pipe::OpenOptions::new().open_receiver(path).unwrap();
+    let mut word = [0; "helper\n".len()];
+    in_time(pipe.read_exact(&mut word)).await.unwrap();
     log.wait_for("  running").await;
     pipe
 }
