@@ -46,8 +46,8 @@ async fn mount(builder: RuntimeBuilder) -> Runtime {
 
 /// A workspace with one file.
 fn workspace() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("a.toy"), "word\n").unwrap();
+    let folder = tempfile::tempdir().expect("a temp folder");
+    std::fs::write(folder.path().join("a.toy"), "word\n").expect("written");
     folder
 }
 

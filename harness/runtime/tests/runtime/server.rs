@@ -63,7 +63,9 @@ impl Servers {
     /// Waits until `line` has happened.
     pub(crate) async fn saw(&self, line: &str) {
         let mut log = self.0.log.subscribe();
-        log.wait_for(|log| log.contains(&line)).await.unwrap();
+        log.wait_for(|log| log.contains(&line))
+            .await
+            .expect("the log lives as long as self");
     }
 
     /// Speaks the protocol until `exit` or the end of input.
@@ -157,7 +159,12 @@ impl Subprocess for Servers {
             let code = serving.await;
             ended.send_replace(Some(code));
         };
-        let abort = self.0.tasks.lock().unwrap().spawn(task);
+        let abort = self
+            .0
+            .tasks
+            .lock()
+            .expect("nobody panics holding it")
+            .spawn(task);
         let control = Arc::new(Toy {
             servers: self.clone(),
             exit,
@@ -188,7 +195,10 @@ impl ProcessControl for Toy {
 
     async fn wait(&self) -> ChildExit {
         let mut exit = self.exit.subscribe();
-        let exit = exit.wait_for(Option::is_some).await.unwrap();
+        let exit = exit
+            .wait_for(Option::is_some)
+            .await
+            .expect("the sender lives as long as self");
         exit.unwrap_or(ChildExit::Unknown)
     }
 
