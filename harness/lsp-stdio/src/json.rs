@@ -121,6 +121,39 @@ impl<'de> Shape<'de> for Text {
     }
 }
 
+/// A member that should be a string.
+#[derive(Debug, Default)]
+pub(crate) enum TextMember<'de> {
+    /// It is not there.
+    #[default]
+    Absent,
+    /// It is something else.
+    NotText,
+    /// It is one.
+    Text(Cow<'de, str>),
+}
+
+impl<'de> TextMember<'de> {
+    /// The string, or `why`, whatever is there instead.
+    pub(crate) fn or<E>(self, why: E) -> Result<Cow<'de, str>, E> {
+        match self {
+            Self::Text(text) => Ok(text),
+            Self::Absent | Self::NotText => Err(why),
+        }
+    }
+
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+}
+
+/// Reads a [`TextMember`].
+pub(crate) fn text_member<'de, A: MapAccess<'de>>(
+    members: &mut A,
+) -> Result<TextMember<'de>, A::Error> {
+    Ok(value(Text, members)?.map_or(TextMember::NotText, TextMember::Text))
+}
+
 /// A non-negative integer, or nothing.
 pub(crate) struct Natural;
 

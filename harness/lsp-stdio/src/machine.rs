@@ -160,7 +160,7 @@ impl Machine {
         let mut outbox = Outbox::default();
         let id = 1;
         let frame = outbox.push(1_000, |out| {
-            outgoing::initialize(out, id, &policy.initialize)
+            outgoing::initialize(out, id, &policy.initialize);
         });
         Self {
             decoder: FrameDecoder::new(policy.max_message_bytes),
@@ -392,7 +392,7 @@ impl Core {
         };
         Some(Timer {
             reason,
-            after: self.policy.kill_grace,
+            after: self.patience.unwrap_or(self.policy.kill_grace),
         })
     }
 

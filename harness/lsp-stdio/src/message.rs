@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
-use crate::json::{self, Shape};
+use crate::json::{self, Shape, TextMember};
 use crate::translate::{
     Answer, ErrorAnswer, ErrorShape, Handshake, HandshakeShape, HoverShape, LocationsShape,
     Malformed,
@@ -115,7 +115,7 @@ struct MessageShape {
 #[derive(Default)]
 struct Members<'de> {
     id: Option<&'de str>,
-    method: Option<Option<Cow<'de, str>>>,
+    method: TextMember<'de>,
     params: Option<&'de str>,
     result: Option<Reply>,
     error: Option<ErrorAnswer>,
@@ -133,7 +133,7 @@ impl<'de> Shape<'de> for MessageShape {
         while let Some(name) = json::name(&mut members)? {
             match &*name {
                 "id" => found.id = Some(members.next_value::<&RawValue>()?.get()),
-                "method" => found.method = Some(json::value(json::Text, &mut members)?),
+                "method" => found.method = json::text_member(&mut members)?,
                 "params" => found.params = Some(members.next_value::<&RawValue>()?.get()),
                 "result" => found.result = Some(self.result(&mut members)?),
                 "error" => found.error = json::value(ErrorShape, &mut members)?,
@@ -163,15 +163,15 @@ impl MessageShape {
 impl<'de> Members<'de> {
     fn into_incoming(self) -> Incoming<'de> {
         match (self.method, self.id) {
-            (Some(Some(method)), Some(id)) if is_id(id) => Incoming::Request {
+            (TextMember::Text(method), Some(id)) if is_id(id) => Incoming::Request {
                 id,
                 method,
                 params: self.params,
             },
             // A null id makes a request that nobody could answer.
-            (Some(Some(_)), None | Some("null")) => Incoming::Notification,
-            (Some(_), _) => Incoming::Other,
-            (None, id) => {
+            (TextMember::Text(_), None | Some("null")) => Incoming::Notification,
+            (TextMember::Text(_) | TextMember::NotText, _) => Incoming::Other,
+            (TextMember::Absent, id) => {
                 let reply = match (self.error, self.result) {
                     (Some(error), _) => Reply::Error(error),
                     (None, Some(reply)) => reply,

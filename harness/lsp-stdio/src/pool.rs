@@ -210,9 +210,9 @@ impl Pool {
             Ok(workspace) => self.place(state, root, workspace, waiting),
             Err(error) => {
                 let error = workspace_error(error);
-                waiting
-                    .into_iter()
-                    .for_each(|job| job.settle(Err(error.clone())));
+                for job in waiting {
+                    job.settle(Err(error.clone()));
+                }
             }
         }
     }

@@ -175,7 +175,8 @@ impl fmt::Display for DisposeError {
         )?;
         for failure in &self.failures {
             for MemberInfo { pid, name } in &failure.escaped {
-                write!(f, " {name} (pid {pid}, workspace {:?})", failure.workspace)?;
+                let workspace = failure.workspace.display();
+                write!(f, " {name} (pid {pid}, workspace {workspace})")?;
             }
         }
         f.write_str("; check that they are gone")

@@ -252,7 +252,8 @@ impl Slot {
         };
         let initialize =
             initialize_params(&folder, &config.initialization_options).ok_or_else(|| {
-                LspError::SourceRejected(format!("workspace {path:?} has no valid URI ({uri:?})"))
+                let path = path.display();
+                LspError::SourceRejected(format!("workspace {path} has no valid URI ({uri:?})"))
             })?;
         Ok(Policy {
             id: id.clone(),

@@ -180,26 +180,23 @@ impl Core {
 
     /// The caller gave up. What that means depends on how much of the query is on the wire.
     pub(super) fn cancel(&mut self) {
-        match &mut self.turn {
-            Turn::Free | Turn::Closing(_) => {}
-            Turn::Waiting(_) => self.fail(Failure::HandshakeGivenUp),
-            Turn::Asking(Asking {
-                cancelled: Some(_), ..
-            }) => {}
-            Turn::Asking(asking) => {
-                if self.outbox.status(asking.open) != Status::Written {
-                    self.fail(Failure::OpenGivenUp);
-                } else if self.outbox.retract(asking.request.frame) {
-                    let uri = std::mem::take(&mut asking.uri);
-                    self.close(&uri);
-                } else {
-                    let id = asking.request.id;
-                    let cancel = self
-                        .outbox
-                        .push(70, |out| outgoing::cancel_request(out, id));
-                    asking.cancelled = Some(cancel);
-                }
-            }
+        let asking = match &mut self.turn {
+            Turn::Free | Turn::Closing(_) => return,
+            Turn::Waiting(_) => return self.fail(Failure::HandshakeGivenUp),
+            Turn::Asking(asking) if asking.cancelled.is_some() => return,
+            Turn::Asking(asking) => asking,
+        };
+        if self.outbox.status(asking.open) != Status::Written {
+            self.fail(Failure::OpenGivenUp);
+        } else if self.outbox.retract(asking.request.frame) {
+            let uri = std::mem::take(&mut asking.uri);
+            self.close(&uri);
+        } else {
+            let id = asking.request.id;
+            let cancel = self
+                .outbox
+                .push(70, |out| outgoing::cancel_request(out, id));
+            asking.cancelled = Some(cancel);
         }
     }
 

@@ -7,7 +7,7 @@ use serde::de::{MapAccess, SeqAccess};
 
 use super::Malformed;
 use super::locations::{MaybeRange, RangeShape};
-use crate::json::{self, Shape, Text};
+use crate::json::{self, Shape, Text, TextMember};
 
 /// Reads the `result` of a hover.
 pub(crate) struct HoverShape;
@@ -94,8 +94,8 @@ struct PartShape;
 
 #[derive(Default)]
 struct Part<'de> {
-    kind: Option<Option<Cow<'de, str>>>,
-    language: Option<Option<Cow<'de, str>>>,
+    kind: TextMember<'de>,
+    language: TextMember<'de>,
     value: Option<Cow<'de, str>>,
 }
 
@@ -114,8 +114,8 @@ impl<'de> Shape<'de> for PartShape {
         let mut part = Part::default();
         while let Some(name) = json::name(&mut members)? {
             match &*name {
-                "kind" => part.kind = Some(json::value(Text, &mut members)?),
-                "language" => part.language = Some(json::value(Text, &mut members)?),
+                "kind" => part.kind = json::text_member(&mut members)?,
+                "language" => part.language = json::text_member(&mut members)?,
                 "value" => part.value = json::value(Text, &mut members)?,
                 _ => json::skip(&mut members)?,
             }
@@ -129,13 +129,16 @@ impl Part<'_> {
         let value = self
             .value
             .ok_or("its contents have no value that is a string")?;
-        match (self.kind, self.language) {
-            (Some(Some(kind)), _) if matches!(&*kind, "markdown" | "plaintext") => {
-                Ok(value.into_owned())
-            }
-            (Some(_), _) => Err("its contents have a kind that is neither markdown nor plaintext"),
-            (None, Some(Some(language))) => Ok(fenced(&language, &value)),
-            (None, _) => Err("its contents have neither a kind nor a language"),
+        if self.kind.is_absent() {
+            let language = self
+                .language
+                .or("its contents have neither a kind nor a language")?;
+            return Ok(fenced(&language, &value));
+        }
+        let wrong_kind = "its contents have a kind that is neither markdown nor plaintext";
+        match &*self.kind.or(wrong_kind)? {
+            "markdown" | "plaintext" => Ok(value.into_owned()),
+            _ => Err(wrong_kind),
         }
     }
 }

@@ -1,12 +1,10 @@
 //! Navigation results (NAV-1…5).
 
-use std::borrow::Cow;
-
 use dsh_lsp::{Location, Position, Range};
 use serde::de::{MapAccess, SeqAccess};
 
 use super::Malformed;
-use crate::json::{self, Natural, Shape, Text};
+use crate::json::{self, Natural, Shape, TextMember};
 
 /// Reads the `result` of a navigation: null, one `Location` or `LocationLink`, or an array of them,
 /// also mixed, in order (NAV-1). One entry that is neither spoils the whole (NAV-3).
@@ -52,9 +50,9 @@ struct EntryShape;
 /// The members that count, each as it was found: absent, or read as far as it can be.
 #[derive(Default)]
 struct Entry<'de> {
-    uri: Option<Option<Cow<'de, str>>>,
+    uri: TextMember<'de>,
     range: Option<Range>,
-    target_uri: Option<Option<Cow<'de, str>>>,
+    target_uri: TextMember<'de>,
     target_selection_range: Option<Range>,
 }
 
@@ -69,9 +67,9 @@ impl<'de> Shape<'de> for EntryShape {
         let mut entry = Entry::default();
         while let Some(name) = json::name(&mut members)? {
             match &*name {
-                "uri" => entry.uri = Some(json::value(Text, &mut members)?),
+                "uri" => entry.uri = json::text_member(&mut members)?,
                 "range" => entry.range = json::value(RangeShape, &mut members)?.into_valid(),
-                "targetUri" => entry.target_uri = Some(json::value(Text, &mut members)?),
+                "targetUri" => entry.target_uri = json::text_member(&mut members)?,
                 "targetSelectionRange" => {
                     entry.target_selection_range =
                         json::value(RangeShape, &mut members)?.into_valid();
@@ -85,17 +83,17 @@ impl<'de> Shape<'de> for EntryShape {
 
 impl Entry<'_> {
     fn into_location(self) -> Result<Location, &'static str> {
-        let (uri, range) = match (self.uri, self.target_uri) {
-            (Some(uri), _) => (
-                uri.ok_or("its uri is not a string")?,
+        let (uri, range) = if !self.uri.is_absent() {
+            (
+                self.uri.or("its uri is not a string")?,
                 self.range.ok_or("its range is malformed")?,
-            ),
-            (None, Some(uri)) => (
-                uri.ok_or("its targetUri is not a string")?,
-                self.target_selection_range
-                    .ok_or("its targetSelectionRange is malformed")?,
-            ),
-            (None, None) => return Err("it is neither a Location nor a LocationLink"),
+            )
+        } else if !self.target_uri.is_absent() {
+            let uri = self.target_uri.or("its targetUri is not a string")?;
+            let range = self.target_selection_range;
+            (uri, range.ok_or("its targetSelectionRange is malformed")?)
+        } else {
+            return Err("it is neither a Location nor a LocationLink");
         };
         // The URI stays as it was received (NAV-4).
         Ok(Location {

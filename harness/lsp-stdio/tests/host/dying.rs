@@ -40,9 +40,6 @@ async fn a_death_in_flight() {
 /// CRS-1: each place of a crash in one life of a process; none is replayed.
 #[tokio::test(start_paused = true)]
 async fn places_of_a_crash() {
-    async fn before_initialize(server: &mut Server) {
-        server.exit(ChildExit::Code(1));
-    }
     async fn during_initialize(server: &mut Server) {
         server.expect("initialize").await;
         server.say_raw(b"Content-Length: 50\r\n\r\n{").await;
@@ -70,7 +67,7 @@ async fn places_of_a_crash() {
         let play = async {
             let mut server = host.processes.next().await;
             match place {
-                0 => before_initialize(&mut server).await,
+                0 => server.exit(ChildExit::Code(1)),
                 1 => during_initialize(&mut server).await,
                 2 => after_open(&mut server).await,
                 3 => in_a_header(&mut server).await,

@@ -19,8 +19,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::Instant;
 
-pub(crate) const SHUTDOWN: Duration = Duration::from_millis(5_000);
-pub(crate) const GRACE: Duration = Duration::from_millis(2_000);
+pub(crate) const SHUTDOWN: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// Files by path, workspaces by the name they are called.
 pub(crate) struct FakeFiles {
@@ -139,9 +139,8 @@ impl FileSystem for FakeFiles {
             permit = self.reads.acquire() => permit.expect("never closed").forget(),
             reason = cancel.cancelled() => return Err(SourceError::Cancelled(reason)),
         }
-        if std::mem::take(&mut self.lock().panics) {
-            panic!("the file system is broken");
-        }
+        let broken = std::mem::take(&mut self.lock().panics);
+        assert!(!broken, "the file system is broken");
         let workspace = self.canonical(&request.workspace_root)?;
         let path = workspace.path.join(&request.file_path);
         let missing = || SourceError::Missing {
@@ -730,7 +729,7 @@ impl Host {
             .await?
         {
             QueryResult::Hover { hover } => Ok(hover.expect("it says something").contents),
-            other => panic!("unexpected {other:?}"),
+            other @ QueryResult::Locations { .. } => panic!("unexpected {other:?}"),
         }
     }
 

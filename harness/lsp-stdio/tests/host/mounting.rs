@@ -67,7 +67,7 @@ async fn kernel_with(files: Arc<FakeFiles>, processes: Arc<FakeProcesses>) -> Mo
     }
 }
 
-fn plugin(servers: Value) -> Arc<LspStdioPlugin> {
+fn plugin(servers: &Value) -> Arc<LspStdioPlugin> {
     let config = LspStdioConfig::from_value(json!({"servers": servers}));
     Arc::new(LspStdioPlugin::new(
         config.expect("the configuration is right"),
@@ -112,7 +112,7 @@ impl Mounted {
 async fn mounting_and_unmounting() {
     let mounted = kernel().await;
     let plugin =
-        plugin(json!({"x": {"command": "x-server", "extensionToLanguage": {"X": "xlang"}}}));
+        plugin(&json!({"x": {"command": "x-server", "extensionToLanguage": {"X": "xlang"}}}));
     let handle = mounted.kernel.mount(plugin).await.expect("it is right");
     settle().await;
     assert_eq!(mounted.processes.started(), 0);
@@ -154,7 +154,7 @@ async fn mounting_and_unmounting() {
 async fn disposing_the_runtime() {
     let mounted = kernel().await;
     let plugin =
-        plugin(json!({"x": {"command": "x-server", "extensionToLanguage": {"x": "xlang"}}}));
+        plugin(&json!({"x": {"command": "x-server", "extensionToLanguage": {"x": "xlang"}}}));
     mounted.kernel.mount(plugin).await.expect("it is right");
     let seam = mounted.seam();
     let cancel = Cancel::new();
@@ -176,7 +176,7 @@ async fn a_missing_command_registers_nothing() {
     let mounted = kernel().await;
     mounted.processes.forget_command("gone");
     let error = mounted
-        .refused(plugin(json!({
+        .refused(plugin(&json!({
             "a": {"command": "a-server", "extensionToLanguage": {"a": "a"}},
             "b": {"command": "gone", "extensionToLanguage": {"b": "b"}},
             "c": {"command": "c-server", "extensionToLanguage": {"c": "c"}},
@@ -192,10 +192,10 @@ async fn a_missing_command_registers_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_conflict_rolls_back() {
     let mounted = kernel().await;
-    let other = plugin(json!({"o": {"command": "o-server", "extensionToLanguage": {"o": "o"}}}));
+    let other = plugin(&json!({"o": {"command": "o-server", "extensionToLanguage": {"o": "o"}}}));
     mounted.kernel.mount(other).await.expect("it is right");
     let error = mounted
-        .refused(plugin(json!({
+        .refused(plugin(&json!({
             "a": {"command": "a-server", "extensionToLanguage": {"a": "a"}},
             "b": {"command": "b-server", "extensionToLanguage": {"b": "b", "O": "b"}},
         })))
@@ -205,9 +205,9 @@ async fn a_conflict_rolls_back() {
         assert_eq!(mounted.code(free).await, "LSP_UNAVAILABLE");
     }
     assert_eq!(mounted.code("missing.o").await, "LSP_SOURCE_REJECTED");
-    let again = plugin(json!({"a": {"command": "a-server", "extensionToLanguage": {"a": "a"}}}));
+    let again = plugin(&json!({"a": {"command": "a-server", "extensionToLanguage": {"a": "a"}}}));
     assert!(mounted.kernel.mount(again).await.is_ok());
-    let twice = plugin(json!({
+    let twice = plugin(&json!({
         "p": {"command": "p-server", "extensionToLanguage": {"p": "p"}},
         "q": {"command": "q-server", "extensionToLanguage": {"P": "p"}},
     }));
@@ -220,7 +220,7 @@ async fn a_conflict_rolls_back() {
 async fn unloading_during_load() {
     let mounted = kernel().await;
     mounted.processes.hold_resolutions();
-    let plugin = plugin(json!({"x": {"command": "x-server", "extensionToLanguage": {"x": "x"}}}));
+    let plugin = plugin(&json!({"x": {"command": "x-server", "extensionToLanguage": {"x": "x"}}}));
     let unload = async {
         mounted.processes.resolving.notified().await;
         mounted.kernel.dispose().await
@@ -265,7 +265,7 @@ async fn a_wrong_configuration_fails_at_load() {
 async fn two_worlds_do_not_mount() {
     let (files, _) = fakes();
     let mounted = kernel_with(files, processes_of("elsewhere")).await;
-    let plugin = plugin(json!({"x": {"command": "x-server", "extensionToLanguage": {"x": "x"}}}));
+    let plugin = plugin(&json!({"x": {"command": "x-server", "extensionToLanguage": {"x": "x"}}}));
     let error = mounted.refused(plugin).await;
     assert_eq!(error.code(), Some("LSP_CONFIG_INVALID"));
     for word in ["test", "elsewhere"] {

@@ -134,7 +134,7 @@ impl Rig {
     pub(super) fn say(&mut self, message: &Value) {
         let mut frame = Vec::new();
         write_frame(&mut frame, 0, |out| {
-            out.extend_from_slice(message.to_string().as_bytes())
+            out.extend_from_slice(message.to_string().as_bytes());
         });
         self.say_raw(&frame);
     }
