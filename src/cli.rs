@@ -30,6 +30,7 @@ struct Cli {
 
 /// What holds for every command.
 #[derive(Clone, Copy, Debug, clap::Args)]
+#[command(next_help_heading = "General options")]
 pub(crate) struct Global {
     /// When to colour
     #[arg(

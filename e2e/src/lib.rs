@@ -7,19 +7,23 @@
 
 mod ask;
 pub mod catalogue;
+mod check;
 mod data;
 mod evidence;
 pub mod install;
 mod judge;
 mod outcome;
 mod place;
+mod query;
 mod readiness;
 mod recording;
 pub mod samples;
 mod shape;
 mod target;
 
+pub use check::{CheckError, CheckOptions, Checked, Ground, Step, check};
 pub use judge::{PROBES, Probe, probe_of};
 pub use place::{At, NotAPlace};
+pub use query::{Asking, Told, query};
 pub use recording::RecordingSubprocess;
 pub use target::Target;

@@ -23,7 +23,10 @@ pub(super) fn all_of(sample: &Sample, budget: Duration) -> (Vec<Asked>, Vec<Ques
 
 /// `hover`, `hover (2)`, …
 fn numbered(operation: Operation, seen: &mut [u32; Operation::ALL.len()]) -> String {
-    let index = Operation::ALL.iter().position(|known| *known == operation).unwrap_or(0);
+    let index = Operation::ALL
+        .iter()
+        .position(|known| *known == operation)
+        .unwrap_or(0);
     seen[index] += 1;
     match seen[index] {
         1 => operation.name().to_owned(),
@@ -44,7 +47,10 @@ pub(super) fn of_sample(question: &samples::Question) -> Question<'_> {
 pub(super) fn reopened(reopened: &Reopened, budget: Duration) -> (Asked, Question<'_>) {
     let question = &reopened.question;
     let label = question.operation.name().to_owned();
-    (followed(question, label, Some(&reopened.file), budget), of_sample(question))
+    (
+        followed(question, label, Some(&reopened.file), budget),
+        of_sample(question),
+    )
 }
 
 fn followed(
@@ -70,8 +76,11 @@ fn expected(answer: &samples::Answer) -> String {
             all.join(", ")
         }
         samples::Answer::Hover(hover) => {
-            let all: Vec<String> =
-                hover.contains.iter().map(|text| crate::evidence::quote(text)).collect();
+            let all: Vec<String> = hover
+                .contains
+                .iter()
+                .map(|text| crate::evidence::quote(text))
+                .collect();
             format!("a text with {}", all.join(" and "))
         }
     }
@@ -99,16 +108,22 @@ pub(super) fn at_all(places: &[At], budget: Duration) -> (Vec<Asked>, Vec<Questi
 }
 
 pub(super) fn at(operation: Operation, place: &At) -> Question<'static> {
-    Question { operation, file: place.file.clone(), position: place.position, known: None }
+    Question {
+        operation,
+        file: place.file.clone(),
+        position: place.position,
+        known: None,
+    }
 }
 
 /// What to say about a question that no clause judges: nothing where it was answered.
 pub(super) fn remark(operation: Operation, reply: &Reply, budget: Duration) -> Option<String> {
     match &reply.answer {
         Answer::Right => None,
-        Answer::Silent => {
-            Some(format!("{operation} was not answered within {} s", budget.as_secs_f64()))
-        }
+        Answer::Silent => Some(format!(
+            "{operation} was not answered within {} s",
+            budget.as_secs_f64()
+        )),
         Answer::Died(how) => Some(format!("the server died on {operation}: {how}")),
         Answer::Other(name) => Some(match &reply.detail {
             Some(detail) => format!("{operation} was answered with {name}: {detail}"),

@@ -7,7 +7,7 @@ use dsh_reports::{
     Verdict,
 };
 use dsh_scenarios::{Clause, Clauses, Profile};
-use dsh_transcript::{Direction, View};
+use dsh_transcript::{Direction, EventBody, View};
 
 use super::Check;
 use crate::judge::{Observed, Probe, probe_of};
@@ -37,10 +37,16 @@ pub(super) fn assemble(
     if subject.version.is_none() {
         subject.version = told_version(seen);
     }
+    if let Some(program) = started_program(seen) {
+        subject.path = Some(program);
+    }
     let mut remarks = check.target.remarks.clone();
     remarks.extend(check.place.remark());
     remarks.extend(told.remarks.iter().cloned());
-    remarks.extend(told.undisposed.map(|error| format!("the end was not in order: {error}")));
+    remarks.extend(
+        told.undisposed
+            .map(|error| format!("the end was not in order: {error}")),
+    );
     let mut run = Run {
         subject,
         profiles: vec!["server".to_owned()],
@@ -72,7 +78,10 @@ pub(super) fn assemble(
         run.conclusion = if selection == Selection::Interrupted {
             Conclusion::Interrupted
         } else {
-            Conclusion::Untestable { reason: reason.to_owned(), musts: Vec::new() }
+            Conclusion::Untestable {
+                reason: reason.to_owned(),
+                musts: Vec::new(),
+            }
         };
     }
     run
@@ -91,7 +100,18 @@ fn clause_ref(clause: &Clause, not_run: &str) -> ClauseRef {
 }
 
 fn timelines(seen: &Observed<'_>) -> Vec<OperationTimeline> {
-    seen.questions.iter().filter_map(|asked| asked.track.timeline()).collect()
+    seen.questions
+        .iter()
+        .filter_map(|asked| asked.track.timeline())
+        .collect()
+}
+
+/// The executable that was started, found on PATH where only its name was given.
+fn started_program(seen: &Observed<'_>) -> Option<String> {
+    seen.events.iter().find_map(|event| match &event.body {
+        EventBody::ProcessStarted { argv, .. } => argv.first().cloned(),
+        _ => None,
+    })
 }
 
 /// The version that the server itself tells in its answer to `initialize`.
@@ -116,8 +136,15 @@ pub(super) fn refer_to(run: &mut Run, path: &str) {
     run.transcript = Some(path.to_owned());
     for case in &mut run.cases {
         if case.verdict.is_red() || case.verdict == Verdict::Note {
-            let seq = case.evidence.iter().find(|event| event.decisive).map(|event| event.seq);
-            case.transcript = Some(TranscriptRef { path: path.to_owned(), seq });
+            let seq = case
+                .evidence
+                .iter()
+                .find(|event| event.decisive)
+                .map(|event| event.seq);
+            case.transcript = Some(TranscriptRef {
+                path: path.to_owned(),
+                seq,
+            });
         }
     }
 }

@@ -12,11 +12,25 @@ use crate::target::Target;
 /// The workspace, and where in it to ask.
 pub(super) enum Place<'a> {
     /// A copy of a sample.
-    Sample { folder: TempDir, root: String, sample: &'static Sample, laid_out: LaidOut<'static> },
+    Sample {
+        folder: TempDir,
+        root: String,
+        sample: &'static Sample,
+        laid_out: LaidOut<'static>,
+    },
     /// A folder of the user's.
-    Given { root: String, at: &'a [At], somewhere: At },
+    Given {
+        root: String,
+        at: &'a [At],
+        somewhere: At,
+    },
     /// A folder with one file.
-    Bare { folder: TempDir, root: String, somewhere: At, instead_of: Option<String> },
+    Bare {
+        folder: TempDir,
+        root: String,
+        somewhere: At,
+        instead_of: Option<String>,
+    },
 }
 
 impl<'a> Place<'a> {
@@ -31,7 +45,12 @@ impl<'a> Place<'a> {
                 let laid_out = sample
                     .lay_out(&path)
                     .map_err(|error| CheckError::Workspace(error.to_string()))?;
-                Ok(Self::Sample { folder, root, sample, laid_out })
+                Ok(Self::Sample {
+                    folder,
+                    root,
+                    sample,
+                    laid_out,
+                })
             }
             Ground::Given { workspace, at } => {
                 let root = workspace.display().to_string();
@@ -39,13 +58,24 @@ impl<'a> Place<'a> {
                 match first_source(workspace, &extensions) {
                     _ if !at.is_empty() => {
                         let somewhere = at[0].clone();
-                        Ok(Self::Given { root, at, somewhere })
+                        Ok(Self::Given {
+                            root,
+                            at,
+                            somewhere,
+                        })
                     }
                     Some(file) => {
                         let text = std::fs::read_to_string(&file).unwrap_or_default();
                         let file = file.display().to_string();
-                        let somewhere = At { file, position: first_identifier(&text) };
-                        Ok(Self::Given { root, at, somewhere })
+                        let somewhere = At {
+                            file,
+                            position: first_identifier(&text),
+                        };
+                        Ok(Self::Given {
+                            root,
+                            at,
+                            somewhere,
+                        })
                     }
                     None => bare(target, options, Some(root)),
                 }
@@ -79,7 +109,10 @@ impl<'a> Place<'a> {
     /// What to say about it in the report.
     pub(super) fn remark(&self) -> Option<String> {
         match self {
-            Self::Bare { instead_of: Some(folder), .. } => Some(format!(
+            Self::Bare {
+                instead_of: Some(folder),
+                ..
+            } => Some(format!(
                 "{folder} has no file with one of the extensions; an empty one in a temporary \
                  workspace was opened instead"
             )),
@@ -106,14 +139,27 @@ fn bare<'a>(
     let file = format!("empty{extension}");
     std::fs::write(path.join(&file), "\n")
         .map_err(|error| CheckError::Workspace(error.to_string()))?;
-    let somewhere = At { file, position: Position { line: 0, character: 0 } };
-    Ok(Place::Bare { folder, root, somewhere, instead_of })
+    let somewhere = At {
+        file,
+        position: Position {
+            line: 0,
+            character: 0,
+        },
+    };
+    Ok(Place::Bare {
+        folder,
+        root,
+        somewhere,
+        instead_of,
+    })
 }
 
 /// A new folder whose path has no symbolic links in it, as a path and as text.
 fn temporary(options: &CheckOptions) -> Result<(TempDir, PathBuf, String), CheckError> {
     let made = |parent: &Path| {
-        let folder = tempfile::Builder::new().prefix("dsh-check-").tempdir_in(parent)?;
+        let folder = tempfile::Builder::new()
+            .prefix("dsh-check-")
+            .tempdir_in(parent)?;
         let path = folder.path().canonicalize()?;
         Ok((folder, path))
     };

@@ -16,9 +16,9 @@ pub(super) fn purity(probe: &Probe, seen: &Observed<'_>) -> Case {
     };
     let frames = seen.events.iter().filter(from_server).count();
     if let Some(impure) = seen.events.iter().find(|event| is_impure(seen, event)) {
-        let (what, bytes) = whats_there(seen, impure);
+        let (what, first) = whats_there(seen, impure);
         let mut case = probe.missed(
-            format!("something else than frames on stdout: {}", quote(&bytes)),
+            format!("something else than frames on stdout: {}", quote(&first)),
             "frames and nothing else on stdout",
         );
         case.got = Some(what);
@@ -67,10 +67,16 @@ fn ended_by_us(seen: &Observed<'_>, event: &Event) -> bool {
         })
 }
 
-/// Where the bytes stood and what was wrong with them, and the bytes themselves.
+/// Where the bytes stood and what was wrong with them, and the first of them.
 fn whats_there(seen: &Observed<'_>, impure: &Event) -> (String, String) {
     match &impure.body {
-        EventBody::Stray { offset, reason, .. } => {
+        EventBody::Stray {
+            offset,
+            reason,
+            bytes,
+            ..
+        } => {
+            let first = bytes.lossy().into_owned();
             // The bytes behind the first unreadable ones belong to the same text.
             let text: String = seen
                 .events
@@ -94,7 +100,7 @@ fn whats_there(seen: &Observed<'_>, impure: &Event) -> (String, String) {
             let reason = reason
                 .as_ref()
                 .map_or_else(String::new, |reason| format!(" ({reason})"));
-            (format!("{place}: {}{reason}", quote(&text)), text)
+            (format!("{place}: {}{reason}", quote(&text)), first)
         }
         EventBody::Frame(frame) => {
             let body = String::from_utf8_lossy(&frame.body).into_owned();

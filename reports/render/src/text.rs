@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use crate::conclusion::Conclusion;
 use crate::layout::{Line, Page, Role, wrap};
-use crate::model::{Case, OperationTimeline, Origin, Report, Run, Subject};
+use crate::model::{Case, Evidence, OperationTimeline, Origin, Report, Run, Subject};
 use crate::verdict::{Level, Verdict};
 
 /// Where the mark stands, behind the group's name.
@@ -156,7 +156,13 @@ impl Sheet<'_> {
             (_, Some(micros)) => duration(micros),
             (_, None) => String::new(),
         };
-        let room = self.width.saturating_sub(MESSAGE + RIGHT + 1);
+        let right_width = unicode_width::UnicodeWidthStr::width(right.as_str());
+        let taken = if right_width == 0 {
+            2
+        } else {
+            right_width.max(RIGHT) + 1
+        };
+        let room = self.width.saturating_sub(MESSAGE + taken);
         let id = case
             .clauses
             .first()
@@ -168,9 +174,10 @@ impl Sheet<'_> {
                 line.push(role, mark).tab(CLAUSE);
                 line.push(role, id).tab(MESSAGE);
                 line.push(Role::Plain, text);
-                let right_width = unicode_width::UnicodeWidthStr::width(right.as_str());
-                line.tab(self.width.saturating_sub(right_width + 2));
-                line.push(Role::Faint, &right);
+                if right_width > 0 {
+                    line.tab(self.width.saturating_sub(right_width + 2));
+                    line.push(Role::Faint, &right);
+                }
             } else {
                 // The text of a labelled case goes on below its text, not below its label.
                 let indent = if case.label.is_some() {
@@ -222,25 +229,37 @@ impl Sheet<'_> {
             case.got.as_deref().unwrap_or(&case.message),
         );
         for (index, evidence) in case.evidence.iter().enumerate() {
-            let name = if index == 0 { "frames" } else { "" };
-            let arrow = if evidence.decisive { ">" } else { "·" };
-            let text = format!(
-                "{arrow} #{} {:>8}  {}",
-                evidence.seq,
-                duration(evidence.at_us),
-                evidence.text
-            );
-            self.named(
-                name,
-                if evidence.decisive { role } else { Role::Plain },
-                &text,
-            );
+            self.evidence(index == 0, evidence, role);
         }
         if let Some(transcript) = &case.transcript {
             self.named("transcript", Role::Plain, &transcript.path);
         }
         if let Some(reproduce) = &case.reproduce {
             self.named("repeat", Role::Plain, reproduce);
+        }
+    }
+
+    /// One event, its text going on below its text.
+    fn evidence(&mut self, first: bool, evidence: &Evidence, role: Role) {
+        const TEXT: usize = DETAIL + 18;
+        let mark = if evidence.decisive { ">" } else { " " };
+        let role = if evidence.decisive { role } else { Role::Plain };
+        for (index, text) in wrap(&evidence.text, self.width.saturating_sub(TEXT))
+            .iter()
+            .enumerate()
+        {
+            let mut line = Line::default();
+            if index == 0 {
+                line.push(Role::Plain, "  ");
+                line.push(Role::Faint, if first { "frames" } else { "" })
+                    .tab(DETAIL);
+                let at = format!("#{} {:>8}", evidence.seq, duration(evidence.at_us));
+                line.push(role, mark)
+                    .push(Role::Plain, " ")
+                    .push(Role::Faint, &at);
+            }
+            line.tab(TEXT).push(role, text);
+            self.page.line(line);
         }
     }
 
@@ -259,6 +278,9 @@ impl Sheet<'_> {
     }
 
     fn not_judged(&mut self, run: &Run) {
+        if run.cases.is_empty() {
+            return;
+        }
         let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for clause in &run.coverage {
             if let Some(reason) = &clause.not_run {
@@ -340,18 +362,22 @@ fn title(subject: &Subject) -> String {
     }
 }
 
+/// Where the executable is, how it came to be chosen, and that its version is not known.
 fn whence(subject: &Subject) -> Option<String> {
+    let path = subject.path.as_ref()?;
     let from = subject.origin.map(|origin| match origin {
         Origin::Path => "from PATH",
         Origin::Cache => "from the cache, pinned",
         Origin::BuiltIn => "built in",
         Origin::Command => "as given",
     });
-    match (&subject.path, from) {
-        (Some(path), Some(from)) => Some(format!("{path} ({from})")),
-        (Some(path), None) => Some(path.clone()),
-        (None, from) => from.map(str::to_owned),
-    }
+    let untold = subject.version.is_none().then_some("it tells no version");
+    let about: Vec<&str> = from.into_iter().chain(untold).collect();
+    Some(if about.is_empty() {
+        path.clone()
+    } else {
+        format!("{path} ({})", about.join("; "))
+    })
 }
 
 const fn mark(verdict: Verdict) -> (&'static str, Role) {
@@ -398,8 +424,13 @@ fn counts(run: &Run) -> String {
     parts.join(" · ")
 }
 
+/// Whether there is more to say than the line of the case says. What could not be judged since
+/// something else failed is explained there.
 fn needs_detail(case: &Case) -> bool {
-    case.verdict.is_red() || (case.verdict == Verdict::Note && case.expected.is_some())
+    match case.verdict {
+        Verdict::Note | Verdict::Untestable => case.expected.is_some(),
+        verdict => verdict.is_red(),
+    }
 }
 
 /// The timeline that belongs below a case: its operation's, where the first answer was not right.
