@@ -201,18 +201,19 @@ fn suspect_in(entry: &Entry, recipe: &Recipe, slot: &Slot) -> Suspect {
 }
 
 /// The component behind `program` if it is rustup's proxy: rustup installs itself under the names
-/// of the tools, as a link or as a copy.
+/// of the tools, as a link or as a copy beside it.
 fn proxy_component<'a>(entry: &'a Entry, program: &Path) -> Option<&'a str> {
-    let rustup = program.with_file_name(if cfg!(windows) {
+    let name = if cfg!(windows) {
         "rustup.exe"
     } else {
         "rustup"
-    });
-    let target = program.canonicalize().ok()?;
-    let is_link = rustup.canonicalize().is_ok_and(|rustup| rustup == target)
-        || target.file_stem().is_some_and(|stem| stem == "rustup");
+    };
+    let is_link = program
+        .canonicalize()
+        .is_ok_and(|target| target.ends_with(name));
     let length = |path: &Path| path.metadata().map(|metadata| metadata.len()).ok();
-    let is_copy = length(&rustup).is_some_and(|bytes| length(program) == Some(bytes));
+    let beside = length(&program.with_file_name(name));
+    let is_copy = beside.is_some() && length(program) == beside;
     (is_link || is_copy).then(|| {
         let component = entry.recipes.iter().find_map(|recipe| match recipe {
             Recipe::RustupComponent(recipe) => Some(recipe.component.as_str()),
