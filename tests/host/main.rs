@@ -1,0 +1,10 @@
+//! The host over the fake server: each behaviour the contract asks of it, through real processes.
+//!
+//! A test says what the server does (`fake`), what is asked (`Bench`), and what must have been on
+//! the wire when all is over (`Over`). What must hold in every test is in `support::rules` and is
+//! checked at the end of each: the strict framing of all that was written, the order of messages,
+//! and that no process, pipe, task or file is left.
+
+mod support;
+
+mod config;
