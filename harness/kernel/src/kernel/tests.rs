@@ -1,12 +1,14 @@
 //! The kernel with plugins made up on the spot.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::{CancelReason, Event};
+use crate::{CancelReason, Context, Event};
 
 type Body =
     Box<dyn for<'a> Fn(&'a Context) -> BoxFuture<'a, Result<(), PluginError>> + Send + Sync>;
