@@ -3,13 +3,16 @@
 use crate::script::template::{Source, fill_text};
 use crate::script::{Case, Chunk, Length, Order, Spelling};
 
-/// A frame as LSP has it.
-pub(crate) fn plain(body: &[u8], out: &mut Vec<u8>) {
+/// A frame as LSP has it, whose body is these parts.
+pub(crate) fn plain(body: &[&[u8]], out: &mut Vec<u8>) {
     use std::io::Write as _;
-    out.reserve(body.len() + 32);
+    let length: usize = body.iter().map(|part| part.len()).sum();
+    out.reserve(length + 32);
     // Writing to a vector cannot fail.
-    let _ = write!(out, "Content-Length: {}\r\n\r\n", body.len());
-    out.extend_from_slice(body);
+    let _ = write!(out, "Content-Length: {length}\r\n\r\n");
+    for part in body {
+        out.extend_from_slice(part);
+    }
 }
 
 struct TrueLength<'a>(usize, &'a dyn Source);

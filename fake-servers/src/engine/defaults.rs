@@ -1,5 +1,8 @@
 //! What the server does where no rule says otherwise: it behaves well.
 
+use std::borrow::Cow;
+use std::rc::Rc;
+
 use dsh_transcript::{EventBody, Id};
 use serde_json::{Value, json};
 
@@ -12,6 +15,8 @@ use crate::script::{Action, Base};
 pub(super) enum Answer {
     /// `result`.
     Result(Value),
+    /// `result`, as JSON text.
+    Text(Rc<[u8]>),
     /// `error`.
     Error(Value),
 }
@@ -21,27 +26,28 @@ impl Answer {
         Self::Error(json!({"code": code, "message": message}))
     }
 
-    /// The body of the response.
-    pub(super) fn body(&self, id: &Id) -> Vec<u8> {
-        let (member, value) = match self {
-            Self::Result(value) => ("result", value),
-            Self::Error(value) => ("error", value),
+    pub(super) fn is_error(&self) -> bool {
+        matches!(self, Self::Error(_))
+    }
+
+    /// The body of the response, in three parts.
+    pub(super) fn body(&self, id: &Id) -> [Cow<'_, [u8]>; 3] {
+        let (member, text) = match self {
+            Self::Result(value) => ("result", Cow::Owned(json_text(value))),
+            Self::Text(text) => ("result", Cow::Borrowed(text.as_ref())),
+            Self::Error(value) => ("error", Cow::Owned(json_text(value))),
         };
-        let mut body = Vec::with_capacity(64);
-        body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        json_into(&id.0, &mut body);
-        body.extend_from_slice(b",\"");
-        body.extend_from_slice(member.as_bytes());
-        body.extend_from_slice(b"\":");
-        json_into(value, &mut body);
-        body.push(b'}');
-        body
+        let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"{member}\":");
+        [Cow::Owned(head.into_bytes()), text, Cow::Borrowed(b"}")]
     }
 }
 
-fn json_into(value: &Value, out: &mut Vec<u8>) {
+/// A value as JSON text.
+pub(super) fn json_text(value: &Value) -> Vec<u8> {
+    let mut text = Vec::new();
     // Writing a value to a vector cannot fail.
-    let _ = serde_json::to_writer(out, value);
+    let _ = serde_json::to_writer(&mut text, value);
+    text
 }
 
 /// Full capabilities: UTF-16, incremental synchronization with open and close, four providers.
@@ -63,7 +69,7 @@ impl Engine {
         sequence: &mut Sequence,
         effects: &mut Vec<Effect>,
     ) -> Option<Action> {
-        let happening = std::rc::Rc::clone(&sequence.happening);
+        let happening = Rc::clone(&sequence.happening);
         match (happening.kind, happening.name.as_str()) {
             (Kind::Request, _) => {
                 let answer = self.usual_answer(sequence);
@@ -167,16 +173,18 @@ impl Engine {
                 data,
             }));
         }
-        let body = Answer::error(-32800, "cancelled").body(id);
         self.answered(id);
-        self.frame(sequence, &body, effects);
+        let answer = Answer::error(-32800, "cancelled");
+        let body = answer.body(id);
+        self.frame(sequence, &[&body[0], &body[1], &body[2]], effects);
     }
 
     /// Refuses a body that is no message.
     pub(super) fn refuse(code: i64, why: &str, effects: &mut Vec<Effect>) {
-        let body = Answer::error(code, why).body(&Id(Value::Null));
+        let answer = Answer::error(code, why);
+        let body = answer.body(&Id(Value::Null));
         let mut bytes = Vec::new();
-        crate::spelling::plain(&body, &mut bytes);
+        crate::spelling::plain(&[&body[0], &body[1], &body[2]], &mut bytes);
         effects.push(Effect::Write {
             bytes,
             pieces: None,

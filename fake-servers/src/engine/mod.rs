@@ -133,6 +133,8 @@ pub(super) struct Sequence {
     at: usize,
     /// Whether one of the actions stands for the default.
     settled: bool,
+    /// Whether the actions are those of a rule, which stay.
+    lasting: bool,
     spelling: Option<Spelling>,
     chunk: Option<Chunk>,
     /// What `coalesce` collects.
@@ -183,6 +185,8 @@ pub(crate) struct Engine {
     unanswered: Vec<Unanswered>,
     asked: HashMap<Id, Asked>,
     next_id: i64,
+    /// Results in JSON that are the same each time, by the address of their action.
+    constants: HashMap<usize, Option<Rc<[u8]>>>,
 }
 
 impl Engine {
@@ -216,6 +220,7 @@ impl Engine {
             unanswered: Vec::new(),
             asked: HashMap::new(),
             next_id: 1,
+            constants: HashMap::new(),
         }
     }
 
@@ -239,7 +244,7 @@ impl Engine {
                 let text = text.replace("${", "$${");
                 let stderr = crate::script::Stderr::Text(text);
                 let actions = [Action::Stderr(stderr), Action::Exit(1)];
-                self.begin(Happening::default(), actions.into(), effects);
+                self.begin(Happening::default(), actions.into(), false, effects);
             }
             Input::Resume(key) => {
                 if let Some(mut sequence) = self.sequences.remove(&key) {
@@ -250,7 +255,7 @@ impl Engine {
             Input::Perform(actions) => {
                 // Whatever these are, no default follows.
                 let actions = actions.into_iter().chain([Action::Ignore]).collect();
-                self.begin(Happening::default(), actions, effects);
+                self.begin(Happening::default(), actions, false, effects);
             }
         }
     }
@@ -416,7 +421,7 @@ impl Engine {
                 sequence: None,
             });
         }
-        self.begin(happening, actions, effects);
+        self.begin(happening, actions, chosen.is_some(), effects);
     }
 
     fn matches(&self, rule: &Rule, happening: &Happening) -> bool {
@@ -435,12 +440,19 @@ impl Engine {
             })
     }
 
-    fn begin(&mut self, happening: Happening, actions: Rc<[Action]>, effects: &mut Vec<Effect>) {
+    fn begin(
+        &mut self,
+        happening: Happening,
+        actions: Rc<[Action]>,
+        lasting: bool,
+        effects: &mut Vec<Effect>,
+    ) {
         let sequence = Sequence {
             settled: actions.iter().any(settles),
             happening: Rc::new(happening),
             actions,
             at: 0,
+            lasting,
             spelling: None,
             chunk: None,
             block: None,

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use dsh_transcript::{EventBody, Id};
 use serde_json::{Value, json};
 
-use super::defaults::Answer;
+use super::defaults::{Answer, json_text};
 use super::{Asked, Effect, Engine, Sequence, StderrBytes};
 use crate::script::template::{self, Counted, Source};
 use crate::script::{Action, Notify, Payload, Request, Stderr};
@@ -45,6 +45,7 @@ impl Engine {
                 sequence.settled = true;
                 if let Some(action) = self.default(&mut sequence, effects) {
                     sequence.actions = [action].into();
+                    sequence.lasting = false;
                     sequence.at = 0;
                     sequence.written = false;
                 }
@@ -90,7 +91,7 @@ impl Engine {
     ) -> Next {
         match action {
             Action::Reply(value) => {
-                let answer = self.scripted_answer(value, sequence);
+                let answer = self.scripted_answer(action, value, sequence);
                 self.answer(sequence, &answer, effects);
             }
             Action::Capabilities(patch) => {
@@ -104,7 +105,7 @@ impl Engine {
                     self.answered(&id);
                     self.learn(sequence);
                 }
-                self.frame(sequence, &body, effects);
+                self.frame(sequence, &[&body], effects);
             }
             Action::Default => {
                 if let Some(action) = self.default(sequence, effects) {
@@ -170,7 +171,30 @@ impl Engine {
         Next::Go
     }
 
-    fn scripted_answer(&self, value: &Value, sequence: &Sequence) -> Answer {
+    /// The answer a script gives. One that is the same each time is put into JSON once.
+    fn scripted_answer(&mut self, action: &Action, value: &Value, sequence: &Sequence) -> Answer {
+        if !sequence.lasting {
+            return self.filled_answer(value, sequence);
+        }
+        // The actions of rules stay where they are as long as the engine lives.
+        let place = std::ptr::from_ref(action) as usize;
+        if let Some(known) = self.constants.get(&place) {
+            return match known {
+                Some(text) => Answer::Text(Rc::clone(text)),
+                None => self.filled_answer(value, sequence),
+            };
+        }
+        let answer = self.filled_answer(value, sequence);
+        let varies = template::uses(value, &|name| name != "n" && !name.starts_with("repeat:"));
+        let known = match &answer {
+            Answer::Result(result) if !varies => Some(Rc::from(json_text(result))),
+            _ => None,
+        };
+        self.constants.insert(place, known);
+        answer
+    }
+
+    fn filled_answer(&self, value: &Value, sequence: &Sequence) -> Answer {
         let filled = |value| template::fill(value, &self.values(&sequence.happening));
         match value.as_object().filter(|members| members.len() == 1) {
             Some(members) if members.contains_key("error") => {
@@ -199,10 +223,11 @@ impl Engine {
             return;
         };
         self.answered(&id);
-        if matches!(answer, Answer::Result(_)) {
+        if !answer.is_error() {
             self.learn(sequence);
         }
-        self.frame(sequence, &answer.body(&id), effects);
+        let body = answer.body(&id);
+        self.frame(sequence, &[&body[0], &body[1], &body[2]], effects);
     }
 
     /// Notes that a request of the client has its answer.
@@ -222,11 +247,11 @@ impl Engine {
         }
     }
 
-    /// Writes a frame as the sequence has it spelled.
+    /// Writes a frame, whose body is these parts, as the sequence has it spelled.
     pub(super) fn frame(
         &mut self,
         sequence: &mut Sequence,
-        body: &[u8],
+        body: &[&[u8]],
         effects: &mut Vec<Effect>,
     ) {
         let mut bytes = Vec::new();
@@ -234,7 +259,7 @@ impl Engine {
             None => spelling::plain(body, &mut bytes),
             Some(spelling) => {
                 let values = self.values(&sequence.happening);
-                spelling::spelled(body, &spelling, &values, &mut bytes);
+                spelling::spelled(&body.concat(), &spelling, &values, &mut bytes);
             }
         }
         write(sequence, bytes, effects);
@@ -260,7 +285,7 @@ impl Engine {
                 n: u64::from(n),
             };
             let message = message(None, &notify.method, notify.params.as_ref(), &values);
-            self.frame(sequence, &message, effects);
+            self.frame(sequence, &[&message], effects);
         }
     }
 
@@ -298,7 +323,7 @@ impl Engine {
             if key.is_some() && replaced.is_none_or(|old| old.sequence != key) {
                 sequence.awaiting += 1;
             }
-            self.frame(sequence, &body, effects);
+            self.frame(sequence, &[&body], effects);
         }
     }
 
