@@ -18,8 +18,6 @@ use crate::samples::{Answer, Operation, Position};
 pub(crate) trait Field: Send {
     /// Microseconds since the recording began.
     fn now_us(&self) -> u64;
-    /// When the server's process was started.
-    fn started_us(&self) -> u64;
     /// Whether the operation can be asked; none while that is not known.
     fn can_ask(&mut self, operation: Operation) -> Option<bool>;
     /// Asks the question at `index` for at most `budget`; none if it was given up from outside.
@@ -32,6 +30,10 @@ pub(crate) trait Field: Send {
 /// ended. Gives up at once when asked to from outside, and where no process can be initialized.
 pub(crate) async fn rounds(field: &mut dyn Field, tracks: &mut [(Operation, &mut Track)]) {
     let mut pauses = Pauses::default();
+    let began = field.now_us();
+    for (_, track) in tracks.iter_mut() {
+        track.begin(began);
+    }
     loop {
         let mut open = false;
         for (index, (operation, track)) in tracks.iter_mut().enumerate() {
@@ -48,14 +50,14 @@ pub(crate) async fn rounds(field: &mut dyn Field, tracks: &mut [(Operation, &mut
             let answer = reply.answer.clone();
             if field.can_ask(*operation).is_none() {
                 // The handshake failed, and would fail again: that is told by what was recorded.
-                track.observe(field.now_us(), field.started_us(), reply);
+                track.observe(field.now_us(), reply);
                 track.stop(End::Died(format!("{answer:?}")));
                 return;
             }
             if field.can_ask(*operation) == Some(false) {
                 continue;
             }
-            track.observe(field.now_us(), field.started_us(), reply);
+            track.observe(field.now_us(), reply);
             open |= track.end().is_none();
         }
         if !open || !field.pause(pauses.next()).await {
@@ -148,16 +150,6 @@ impl<'a> Seam<'a> {
 impl Field for Seam<'_> {
     fn now_us(&self) -> u64 {
         monotonic_us().saturating_sub(self.recorder.origin_us())
-    }
-
-    fn started_us(&self) -> u64 {
-        let started =
-            |event: &&dsh_transcript::Event| matches!(event.body, EventBody::ProcessStarted { .. });
-        self.recorder
-            .events()
-            .iter()
-            .find(started)
-            .map_or(0, |event| event.at_us)
     }
 
     fn can_ask(&mut self, operation: Operation) -> Option<bool> {
@@ -272,10 +264,6 @@ mod tests {
     impl Field for Scripted {
         fn now_us(&self) -> u64 {
             self.now_us
-        }
-
-        fn started_us(&self) -> u64 {
-            0
         }
 
         fn can_ask(&mut self, operation: Operation) -> Option<bool> {

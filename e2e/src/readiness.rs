@@ -95,7 +95,7 @@ pub(crate) enum End {
 pub(crate) struct Track {
     label: String,
     budget: Duration,
-    process_started_us: u64,
+    began_us: Option<u64>,
     first_asked_us: Option<u64>,
     first_right_us: Option<u64>,
     stable_us: Option<u64>,
@@ -112,7 +112,7 @@ impl Track {
         Self {
             label: label.into(),
             budget,
-            process_started_us: 0,
+            began_us: None,
             first_asked_us: None,
             first_right_us: None,
             stable_us: None,
@@ -155,13 +155,16 @@ impl Track {
         left
     }
 
-    /// Notes a reply that was complete at `now_us`. `process_started_us` is when the server's
-    /// process was started, on the same clock.
-    pub(crate) fn observe(&mut self, now_us: u64, process_started_us: u64, reply: Reply) {
-        let since = now_us.saturating_sub(*self.first_asked_us.get_or_insert(now_us));
-        if self.asked == 0 {
-            self.process_started_us = process_started_us;
-        }
+    /// Says when the asking began, from where all times are counted: for a server that is started
+    /// by the first question, this is its cold start, for every operation alike.
+    pub(crate) fn begin(&mut self, now_us: u64) {
+        self.began_us.get_or_insert(now_us);
+    }
+
+    /// Notes a reply that was complete at `now_us`.
+    pub(crate) fn observe(&mut self, now_us: u64, reply: Reply) {
+        let first = *self.first_asked_us.get_or_insert(now_us);
+        let since = now_us.saturating_sub(*self.began_us.get_or_insert(first));
         self.asked += 1;
         self.hear(since, &reply);
         match &reply.answer {
@@ -229,7 +232,7 @@ impl Track {
         let first = self.first_asked_us?;
         (self.asked > 0).then(|| OperationTimeline {
             operation: self.label.clone(),
-            asked_us: first.saturating_sub(self.process_started_us),
+            asked_us: first.saturating_sub(self.began_us.unwrap_or(first)),
             first_right_us: self.first_right_us,
             stable_us: self.stable_us,
             asked: self.asked,
@@ -255,12 +258,13 @@ mod tests {
     /// Asks every 100 ms, giving the answers in turn, until the track ends.
     fn drive(budget_ms: u64, answers: &[Answer]) -> Track {
         let mut track = Track::new("hover", Duration::from_millis(budget_ms));
+        track.begin(400_000);
         for (index, answer) in answers.iter().enumerate() {
             let now = 1_000_000 + index as u64 * 100_000;
             if track.left(now).is_zero() {
                 break;
             }
-            track.observe(now + 5, 400_000, reply(answer.clone()));
+            track.observe(now + 5, reply(answer.clone()));
             if track.end().is_some() {
                 break;
             }
@@ -279,7 +283,7 @@ mod tests {
         assert_eq!((timeline.asked, timeline.asked_us), (3, 600_000));
         assert_eq!(
             (timeline.first_right_us, timeline.stable_us),
-            (Some(5), Some(200_005))
+            (Some(600_005), Some(800_005))
         );
     }
 
@@ -301,8 +305,8 @@ mod tests {
         );
         assert_eq!(track.end(), Some(&End::Stable));
         let timeline = track.timeline().unwrap();
-        assert_eq!(timeline.first_right_us, Some(200_005));
-        assert_eq!(timeline.stable_us, Some(700_005));
+        assert_eq!(timeline.first_right_us, Some(800_005));
+        assert_eq!(timeline.stable_us, Some(1_300_005));
         assert_eq!(
             track.summary(),
             "2 × [], 2 × right, 1 × error -32801, 3 × right"

@@ -61,9 +61,9 @@ impl<'a> Ending<'a> {
             .is_some_and(|ended| self.forced.is_none_or(|forced| ended.seq < forced.seq))
     }
 
-    /// Whether the process was still there when its stdin was closed. That it took the end of
-    /// stdin to end it follows from the host's patience before that.
-    fn needed_stdin_closed(&self) -> bool {
+    /// Whether the process was still there when its stdin was closed: it may have taken that to end
+    /// it, or more time than a host waits before it closes stdin.
+    fn outlived_stdin(&self) -> bool {
         match (self.ended, self.stdin_closed) {
             (Some(ended), Some(closed)) => closed.seq < ended.seq,
             (None, Some(_)) => true,
@@ -127,8 +127,8 @@ pub(super) fn leaves(probe: &Probe, seen: &Observed<'_>) -> Case {
     let asked = ending.exit.unwrap_or(ending.shutdown);
     let took = duration(ended.at_us.saturating_sub(asked.at_us));
     let mut said = format!("exit after {took}, no process left");
-    if ending.needed_stdin_closed() {
-        said = format!("exit after {took}, only when stdin was closed; no process left");
+    if ending.outlived_stdin() {
+        said = format!("exit after {took}, stdin was closed before that; no process left");
     }
     if let Some(error) = &ending.error {
         said = format!("{said}; shutdown answered with error {}", error["code"]);

@@ -474,7 +474,7 @@ fn answers_that_are_all_errors_have_no_shape_to_judge() {
 /// QUA-17
 #[test]
 fn a_server_that_needs_settings_gets_a_note() {
-    let said = "1 configuration requests answered null, 1 registrations acknowledged";
+    let said = "configuration answered null (1×), registration acknowledged (1×)";
     verdict(&Story::default(), "QUA-17", Verdict::Pass, said);
     let story = Story {
         came: vec![Answer::Other("[]".to_owned())],
@@ -515,7 +515,7 @@ fn the_end_is_judged_by_what_is_left() {
         &needs_eof,
         "QUA-8",
         Verdict::Pass,
-        "exit after 2 ms, only when stdin was closed; no process left",
+        "exit after 2 ms, stdin was closed before that; no process left",
     );
     let error = json!({"error": {"code": -32602, "message": "no params"}});
     let refused = Story::default().ending(|ending| ending.shutdown_answer = Some(error));

@@ -193,12 +193,12 @@ pub(super) fn unconfigured(probe: &Probe, seen: &Observed<'_>) -> Case {
         }
     }
     let asked: Vec<String> = [
-        (configuration, "configuration requests answered null"),
-        (registrations, "registrations acknowledged"),
+        (configuration, "configuration answered null"),
+        (registrations, "registration acknowledged"),
     ]
     .into_iter()
     .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
+    .map(|(count, what)| format!("{what} ({count}×)"))
     .collect();
     if seen.configured {
         return probe.missed(

@@ -253,7 +253,7 @@ fn asked(operation: Operation, reopened: Option<&str>, came: &[Answer], tape: &m
                 latency_us: 900,
                 seq: last,
             };
-            track.observe(now + 900, 0, reply);
+            track.observe(now + 900, reply);
         }
     }
     if track.end().is_none() && came.len() < 3 {

@@ -119,6 +119,16 @@ const fn is_unsafe(c: char) -> bool {
 /// Breaks `text` into lines of at most `width` columns, at blanks where there are any, inside a
 /// word where it alone is too wide. Never gives no line.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    fill(text, width, true)
+}
+
+/// The same for paths and commands, which are of no use broken: a word that alone is too wide
+/// sticks out.
+pub(crate) fn wrap_whole(text: &str, width: usize) -> Vec<String> {
+    fill(text, width, false)
+}
+
+fn fill(text: &str, width: usize, breaking: bool) -> Vec<String> {
     let width = width.max(8);
     let text = visible(text);
     let mut lines = Vec::new();
@@ -135,7 +145,11 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
         if !line.is_empty() {
             lines.push(std::mem::take(&mut line));
         }
-        line = break_word(word, width, &mut lines);
+        line = if breaking {
+            break_word(word, width, &mut lines)
+        } else {
+            word.to_owned()
+        };
     }
     lines.push(line);
     lines
@@ -166,6 +180,10 @@ mod tests {
         assert_eq!(wrap("定義 定義 定義", 9), ["定義 定義", "定義"]);
         assert_eq!(wrap("aaaaaaaaaaaa b", 8), ["aaaaaaaa", "aaaa b"]);
         assert_eq!(wrap("", 20), [""]);
+        assert_eq!(
+            wrap_whole("at /aaaaaaaaaaaa b", 8),
+            ["at", "/aaaaaaaaaaaa", "b"]
+        );
     }
 
     #[test]

@@ -208,13 +208,13 @@ pub struct TranscriptRef {
 pub struct OperationTimeline {
     /// The operation's name.
     pub operation: String,
-    /// When it was asked first, in microseconds since the server's process was started.
+    /// When it was asked first. All times are in microseconds since the asking began; where the
+    /// first question starts the server, its cold start is in them, for each operation alike.
     pub asked_us: u64,
-    /// From the first question to the first right answer, in microseconds; absent if none came.
+    /// When the first right answer came; absent if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_right_us: Option<u64>,
-    /// From the first question to the answer that was right for the third time running; absent if
-    /// the budget ended before that.
+    /// When an answer was right for the third time running; absent if the budget ended before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable_us: Option<u64>,
     /// How often it was asked.
@@ -237,9 +237,9 @@ pub struct Heard {
     pub right: bool,
     /// How many times running.
     pub times: u64,
-    /// From the first question to the first answer of the stretch, in microseconds.
+    /// When the first answer of the stretch came, in microseconds since the asking began.
     pub from_us: u64,
-    /// From the first question to the last answer of the stretch, in microseconds.
+    /// When the last answer of the stretch came, in microseconds since the asking began.
     pub until_us: u64,
     /// More about the first of them: the place it named, or the error's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::conclusion::Conclusion;
-use crate::layout::{Line, Page, Role, wrap};
+use crate::layout::{Line, Page, Role, wrap, wrap_whole};
 use crate::model::{Case, Evidence, OperationTimeline, Origin, Report, Run, Subject};
 use crate::verdict::{Level, Verdict};
 
@@ -138,7 +138,11 @@ impl Sheet<'_> {
         }
         self.page.line(line);
         if let Some(whence) = whence(&run.subject) {
-            self.paragraph(0, Role::Faint, &whence);
+            for text in wrap_whole(&whence, self.width) {
+                let mut line = Line::default();
+                line.push(Role::Faint, &text);
+                self.page.line(line);
+            }
         }
         if !run.cases.is_empty() {
             self.page.blank();
@@ -232,10 +236,10 @@ impl Sheet<'_> {
             self.evidence(index == 0, evidence, role);
         }
         if let Some(transcript) = &case.transcript {
-            self.named("transcript", Role::Plain, &transcript.path);
+            self.whole("transcript", &transcript.path);
         }
         if let Some(reproduce) = &case.reproduce {
-            self.named("repeat", Role::Plain, reproduce);
+            self.whole("repeat", reproduce);
         }
     }
 
@@ -264,10 +268,20 @@ impl Sheet<'_> {
     }
 
     fn named(&mut self, name: &str, role: Role, text: &str) {
-        for (index, text) in wrap(text, self.width.saturating_sub(DETAIL))
-            .iter()
-            .enumerate()
-        {
+        self.lines(name, role, &wrap(text, self.width.saturating_sub(DETAIL)));
+    }
+
+    /// A path or a command.
+    fn whole(&mut self, name: &str, text: &str) {
+        self.lines(
+            name,
+            Role::Plain,
+            &wrap_whole(text, self.width.saturating_sub(DETAIL)),
+        );
+    }
+
+    fn lines(&mut self, name: &str, role: Role, lines: &[String]) {
+        for (index, text) in lines.iter().enumerate() {
             let mut line = Line::default();
             line.push(Role::Plain, "  ");
             line.push(Role::Faint, if index == 0 { name } else { "" })
