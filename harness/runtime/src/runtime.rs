@@ -96,13 +96,17 @@ impl RuntimeBuilder {
             Ok(mounted) => match base(&kernel) {
                 Some((tools, system_prompt)) => {
                     let sessions = AtomicU64::new(1);
-                    return Ok(Runtime {
+                    let runtime = Runtime {
                         kernel,
                         tools,
                         system_prompt,
                         mounted,
                         sessions,
-                    });
+                    };
+                    for waiting in runtime.waiting() {
+                        tracing::warn!("{waiting}");
+                    }
+                    return Ok(runtime);
                 }
                 None => Failed::Plugins(vec![base_is_missing()]),
             },

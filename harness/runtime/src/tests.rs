@@ -11,11 +11,11 @@ const SEED: &str = r#"- name: "@deepseek-ai/dsh-fs-local"
   id: servers
   config:
     servers:
-      typescript:
-        command: typescript-language-server
+      toy:
+        command: toy-server
         args: [--stdio]
         extensionToLanguage:
-          .ts: typescript
+          .toy: toy-language
 - name: deepseek-ai/dsh-tool-lsp
   config: {timeoutMs: 1000}
 - name: dsh-tool-call-timeout-policy
@@ -71,10 +71,10 @@ fn a_deployment_file_is_read_with_all_three_spellings_of_a_name() {
     let RowConfig::LspStdio(config) = rows[3].config() else {
         panic!("a host")
     };
-    let server = &config.servers["typescript"];
-    assert_eq!(server.command, "typescript-language-server");
+    let server = &config.servers["toy"];
+    assert_eq!(server.command, "toy-server");
     assert_eq!(server.args, ["--stdio"]);
-    assert_eq!(server.extension_to_language[".ts"], "typescript");
+    assert_eq!(server.extension_to_language[".toy"], "toy-language");
     let RowConfig::ToolLsp(config) = rows[4].config() else {
         panic!("a tool")
     };

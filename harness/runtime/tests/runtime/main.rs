@@ -175,7 +175,7 @@ async fn disposing_the_whole_runtime_ends_servers_gracefully() {
         .unwrap();
     let (one, two) = tokio::join!(runtime.dispose(), runtime.dispose());
     assert_eq!((one, two), (Ok(()), Ok(())));
-    servers.expect(&["spawn", "initialize", "hover", "shutdown", "exit"]);
+    servers.expect(&["spawn", "initialize", "hover", "shutdown", "exit", "let go"]);
     assert!(runtime.lsp().is_none());
     assert_eq!(runtime.tools().list(), []);
     assert_eq!(runtime.system_prompt().assemble(), "");
@@ -314,6 +314,23 @@ async fn the_base_alone_is_a_runtime() {
     assert!(runtime.lsp().is_none());
     assert_eq!(runtime.tools().list(), []);
     runtime.dispose().await.unwrap();
+}
+
+/// DIS-6: a runtime that is dropped lets go of the processes of idle servers, also when somebody
+/// still holds its services.
+#[tokio::test]
+async fn a_dropped_runtime_lets_go_of_its_processes() {
+    let (servers, workspace) = (Servers::new(Behaviour::Answers), workspace());
+    let runtime = mount(builder(FILE, &servers)).await;
+    let held = (runtime.lsp().unwrap(), runtime.tools());
+    held.0
+        .query(hover(&workspace), &Cancel::new())
+        .await
+        .unwrap();
+    drop(runtime);
+    servers.saw("let go").await;
+    servers.expect(&["spawn", "initialize", "hover", "let go"]);
+    assert_eq!(held.1.list(), []);
 }
 
 /// DIS-6: a runtime that is dropped in the middle of a query leaves no process behind, also when

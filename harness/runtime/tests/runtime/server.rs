@@ -187,6 +187,13 @@ struct Toy {
     abort: tokio::task::AbortHandle,
 }
 
+impl Drop for Toy {
+    /// Where a real process would be killed, if it still ran.
+    fn drop(&mut self) {
+        self.servers.note("let go");
+    }
+}
+
 #[async_trait]
 impl ProcessControl for Toy {
     fn pid(&self) -> u32 {
