@@ -61,11 +61,18 @@ impl Shell {
         self.directory.join(path)
     }
 
-    /// Finds and installs servers, in the user's cache folder.
+    /// Finds and installs servers, in the folder `DSH_CONFORM_CACHE` names, else in the user's
+    /// cache folder.
     pub(crate) fn installer(&self) -> Result<Installer, String> {
-        let cache = default_cache().map_err(|error| {
-            format!("there is no folder for caches: {error}; set HOME or XDG_CACHE_HOME")
-        })?;
+        let named = self
+            .variables
+            .get(std::ffi::OsStr::new("DSH_CONFORM_CACHE"));
+        let cache = match named.filter(|folder| !folder.is_empty()) {
+            Some(folder) => self.absolute(Path::new(folder)),
+            None => default_cache().map_err(|error| {
+                format!("there is no folder for caches: {error}; set HOME or DSH_CONFORM_CACHE")
+            })?,
+        };
         Ok(Installer::new(Machine::new(self.variables.clone()), cache))
     }
 }

@@ -27,11 +27,15 @@ impl Cause {
     /// What to do about it.
     pub const fn remedy(self) -> &'static str {
         match self {
-            Self::DiskFull => "free some space, or choose another cache folder with --cache",
+            Self::DiskFull => {
+                "free some space, or choose another cache folder with DSH_CONFORM_CACHE"
+            }
             Self::NoNetwork => "check the network and the proxy settings, then try again",
             Self::NewerRuntime => "install a newer version of the runtime, then try again",
             Self::NoSuchPackage => "the mirror in use may not have it yet: check its settings",
-            Self::NotPermitted => "make the folder writable, or choose another with --cache",
+            Self::NotPermitted => {
+                "make the folder writable, or choose another with DSH_CONFORM_CACHE"
+            }
             Self::Busy => "wait for the other program to end, then try again",
             Self::Unknown => "see its output above",
         }

@@ -423,7 +423,8 @@ async fn an_installer_that_fails_halfway_leaves_its_last_words_and_nothing_else(
 async fn a_full_disk_and_a_missing_network_are_said_plainly() {
     let full = Bench::new(&[("node", "node-20"), ("npm", "npm-fills-disk")]);
     let failure = full.failure(full.install(&entry(&[NPM])).await);
-    let plainly = "the disk is full; free some space, or choose another cache folder with --cache";
+    let plainly =
+        "the disk is full; free some space, or choose another cache folder with DSH_CONFORM_CACHE";
     assert!(failure.contains(plainly), "{failure}");
     let cut_off = Bench::new(&[("node", "node-20"), ("npm", "npm-without-network")]);
     let failure = cut_off.failure(cut_off.install(&entry(&[NPM])).await);
