@@ -149,8 +149,7 @@ async fn the_tail_begins_with_a_whole_character() {
 /// ENV-5: a helper that keeps stderr open holds nobody up.
 #[tokio::test]
 async fn stderr_that_stays_open_is_waited_for_within_the_limit_only() {
-    let mut child =
-        shell(r#"sh -c "$deaf" & echo last words >&2; wait_line=$!; read x; exit 3"#).await;
+    let mut child = shell(r#"sh -c "$deaf" & echo last words >&2; read x; exit 3"#).await;
     let helper = child.pid().await;
     drop(child.stdin);
     assert_eq!(child.control.wait().await, ChildExit::Code(3));
@@ -327,9 +326,9 @@ async fn what_escaped_is_found_by_its_mark() {
 /// ENV-6: the same while the leader still runs, and for one that escaped twice over.
 #[tokio::test]
 async fn what_escaped_is_found_after_the_others_ended() {
-    let script = r#"( setsid sh -c '( setsid sh -c "trap \"\" TERM; echo \$\$; exec sleep 3600" & )' & ) ; wait; read x"#;
+    let script = r#"export deaf; setsid sh -c '( setsid sh -c "$deaf" & )'; echo escaped; read x"#;
     let mut child = shell(script).await;
-    let escaped = child.pid().await;
+    let escaped = child.pid_and("escaped").await;
     let report = child.control.terminate_tree(LONG).await;
     assert_eq!(pids(&report.terminated), [child.control.pid()]);
     assert_eq!(pids(&report.escaped), [escaped]);
@@ -342,10 +341,10 @@ async fn what_escaped_is_found_while_it_replaces_itself_all_the_time() {
     for _ in 0..5 {
         let mut child = shell(
             r#"export again='exec sh -c "$again"'
-            ( setsid sh -c 'echo $$; exec sh -c "$again"' & ) ; read x; exit 0"#,
+            ( setsid sh -c 'echo $$; exec sh -c "$again"' & ) ; echo escaped; read x; exit 0"#,
         )
         .await;
-        let escaped = child.pid().await;
+        let escaped = child.pid_and("escaped").await;
         let report = child.control.terminate_tree(LONG).await;
         assert_eq!(pids(&report.escaped), [escaped]);
         assert!(!alive(escaped));

@@ -38,11 +38,11 @@ const LAST_WAIT: Duration = Duration::from_secs(3);
 /// How often ending what escaped is tried anew, for what was started while it was looked for.
 const ROUNDS: usize = 8;
 
-/// How often the environment of a process in the middle of `exec` is looked at.
+/// How often the environment of a process that is replacing its program is looked at.
 const EXEC_LOOKS: usize = 100;
 
-/// How often an empty environment is looked at before it is believed.
-const EMPTY_LOOKS: usize = 8;
+/// How often an environment that may not be looked at is tried.
+const DENIED_LOOKS: usize = 8;
 
 /// Pause between such looks.
 const EXEC_PAUSE: Duration = Duration::from_millis(3);
@@ -350,24 +350,29 @@ impl Tree {
     }
 
     /// Those of `candidates` that carry the mark.
-    fn marked(&self, mut candidates: Vec<&Process>) -> io::Result<Vec<Pinned>> {
+    fn marked(&self, candidates: Vec<&Process>) -> io::Result<Vec<Pinned>> {
         let mut found = Vec::new();
-        for look in 0..EXEC_LOOKS {
-            let mut undecided = Vec::new();
-            for process in candidates {
+        // With how often each could not be looked into.
+        let mut undecided: Vec<(&Process, usize)> =
+            candidates.into_iter().map(|process| (process, 0)).collect();
+        for _ in 0..EXEC_LOOKS {
+            let mut left = Vec::new();
+            for (process, denied) in undecided {
                 match table::environment(process)? {
-                    Environment::NotYet => undecided.push(process),
-                    Environment::Empty if look < EMPTY_LOOKS => undecided.push(process),
+                    Environment::Changing => left.push((process, denied)),
+                    Environment::Denied if denied < DENIED_LOOKS => {
+                        left.push((process, denied + 1));
+                    }
                     Environment::Block(block) if self.marker.is_in(&block) => {
                         found.extend(Pinned::take(process)?);
                     }
-                    Environment::Block(_) | Environment::Empty => {}
+                    Environment::Block(_) | Environment::Denied => {}
                 }
             }
-            if undecided.is_empty() {
+            if left.is_empty() {
                 break;
             }
-            candidates = undecided;
+            undecided = left;
             #[expect(
                 clippy::disallowed_methods,
                 reason = "no event tells the end of an exec"

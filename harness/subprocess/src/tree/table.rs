@@ -19,6 +19,9 @@ pub(super) struct Process {
     pub(super) kernel: bool,
     /// Whether it has ended and waits to be reaped.
     pub(super) zombie: bool,
+    /// How many bytes its environment block has; unknown in the middle of `exec`, and of processes
+    /// that we may not look into.
+    pub(super) environment: Option<u64>,
 }
 
 /// The flag of a kernel thread (`PF_KTHREAD`).
@@ -63,32 +66,35 @@ pub(super) fn read_one(pid: i32) -> io::Result<Option<Process>> {
 /// What is known of a process's environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Environment {
-    /// The block it was started with; empty if it may not be read.
+    /// The block it was started with; empty if there is none to be had.
     Block(Vec<u8>),
-    /// It is empty. That may be so for good, or it was read across an `exec`.
-    Empty,
-    /// The process is in the middle of `exec`, when it has neither arguments nor an environment.
-    NotYet,
+    /// Its own user may not look into it: for good, or for a moment of `exec`.
+    Denied,
+    /// It was looked at across an `exec`, so that what was read is nothing, or a part.
+    Changing,
 }
 
 /// Reads the environment that a process was started with.
 pub(super) fn environment(process: &Process) -> io::Result<Environment> {
     let pid = process.pid;
-    match std::fs::read(format!("/proc/{pid}/environ")) {
-        Ok(block) if !block.is_empty() => return Ok(Environment::Block(block)),
-        Ok(_) => {}
+    let block = match std::fs::read(format!("/proc/{pid}/environ")) {
+        Ok(block) => block,
         Err(error) if out_of_descriptors(&error) => return Err(error),
-        // For a moment of `exec`, a process may not be looked into even by its own user.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ours(pid) => {}
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ours(pid) => {
+            return Ok(Environment::Denied);
+        }
         Err(_) => return Ok(Environment::Block(Vec::new())),
-    }
-    let again = read_one(pid)?;
-    if !again.is_some_and(|again| again.identity() == process.identity() && !again.zombie) {
-        return Ok(Environment::Block(Vec::new()));
-    }
-    match std::fs::read(format!("/proc/{pid}/cmdline")) {
-        Ok(arguments) if arguments.is_empty() => Ok(Environment::NotYet),
-        _ => Ok(Environment::Empty),
+    };
+    match read_one(pid)? {
+        Some(again) if again.identity() == process.identity() && !again.zombie => {
+            let whole = again.environment == Some(block.len() as u64);
+            Ok(if whole {
+                Environment::Block(block)
+            } else {
+                Environment::Changing
+            })
+        }
+        _ => Ok(Environment::Block(Vec::new())),
     }
 }
 
@@ -128,6 +134,14 @@ fn parse(line: &[u8]) -> Option<Process> {
     let flags: u32 = number(fields.nth(3)?)?;
     let start = number(fields.nth(12)?)?;
     let kernel = flags & KERNEL_THREAD != 0;
+    // The 50th and the 51st: where the environment begins and ends.
+    let from: u64 = fields.nth(27).and_then(number).unwrap_or(0);
+    let to: u64 = fields.next().and_then(number).unwrap_or(0);
+    let environment = if from == 0 {
+        None
+    } else {
+        to.checked_sub(from)
+    };
     Some(Process {
         pid,
         name,
@@ -136,6 +150,7 @@ fn parse(line: &[u8]) -> Option<Process> {
         start,
         kernel,
         zombie,
+        environment,
     })
 }
 
@@ -189,6 +204,7 @@ mod tests {
             start,
             kernel: false,
             zombie: false,
+            environment: None,
         }
     }
 
@@ -281,6 +297,7 @@ mod tests {
                 start: 987_654,
                 kernel: false,
                 zombie: false,
+                environment: None,
             };
             assert_eq!(parse(line.as_bytes()), Some(expected));
         }
@@ -302,7 +319,20 @@ mod tests {
         let line = "3 (x) Z 4 5 5 0 -1 2097216 0 0 0 0 0 0 0 0 20 0 1 0 7 0 0";
         let process = parse(line.as_bytes()).expect("a line");
         assert!(process.kernel && process.zombie, "{process:?}");
-        assert_eq!(process.start, 7);
+        assert_eq!((process.start, process.environment), (7, None));
+    }
+
+    #[test]
+    fn the_size_of_the_environment_is_told() {
+        let line = |from: u64, to: u64| {
+            let between = "0 ".repeat(27);
+            format!("3 (x) S 4 5 5 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 7 {between}{from} {to} 0")
+        };
+        let size = |line: String| parse(line.as_bytes()).expect("a line").environment;
+        assert_eq!(size(line(1000, 1098)), Some(98));
+        assert_eq!(size(line(1000, 1000)), Some(0));
+        assert_eq!(size(line(0, 0)), None);
+        assert_eq!(size(line(1000, 0)), None);
     }
 
     #[test]

@@ -42,6 +42,14 @@ impl Started {
         self.line().await.parse().expect("a pid")
     }
 
+    /// The pid that one process says, once another one has said `word`.
+    pub(super) async fn pid_and(&mut self, word: &str) -> u32 {
+        let mut lines = [self.line().await, self.line().await];
+        lines.sort_unstable_by_key(|line| line == word);
+        assert_eq!(lines[1], word);
+        lines[0].parse().expect("a pid")
+    }
+
     /// Everything the child still says, and its end.
     pub(super) async fn rest(self) -> String {
         let mut text = String::new();
