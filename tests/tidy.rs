@@ -157,6 +157,29 @@ const PROBES: [u32; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 17];
 /// Clauses of this stage that nothing witnesses yet. An entry that has a witness fails the test.
 const PENDING: [&str; 0] = [];
 
+/// Modules that compute and do nothing else: they can be tested without a process and a clock.
+const CORES: [&str; 19] = [
+    "harness/kernel/src/plan",
+    "harness/lsp/src/extension",
+    "harness/lsp-stdio/src/framing",
+    "harness/lsp-stdio/src/machine",
+    "harness/lsp-stdio/src/message",
+    "harness/lsp-stdio/src/outgoing",
+    "harness/lsp-stdio/src/translate",
+    "harness/tool-lsp/src/args",
+    "harness/tool-lsp/src/present",
+    "harness/tool-lsp/src/render",
+    "harness/tool-lsp/src/uri",
+    "fake-servers/src/engine",
+    "fake-servers/src/script/check",
+    "fake-servers/src/script/template",
+    "reports/transcript/src/strict",
+    "reports/transcript/src/view",
+    "reports/render/src",
+    "scenarios/src",
+    "e2e/src/judge",
+];
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -318,6 +341,101 @@ fn the_instrument_shares_no_code_with_the_specimen() {
     none_left("fake, transcript and reports judge the harness", &offenders);
 }
 
+/// SEAM-1: no type of LSP can appear on the seam or above it.
+#[test]
+fn only_the_host_knows_the_types_of_the_protocol() {
+    let users: Vec<String> = packages()
+        .into_iter()
+        .filter(|package| {
+            let mut dependencies = package.dependencies.iter();
+            dependencies.any(|(name, _)| name.starts_with("lsp-types"))
+        })
+        .map(|package| package.name)
+        .collect();
+    assert_eq!(users, ["dsh-lsp-stdio"]);
+}
+
+/// HST-9: the host and the other plugins reach files and processes through the services alone.
+#[test]
+fn plugins_touch_files_and_processes_through_services() {
+    let mut files = production_sources();
+    files.retain(|name, _| {
+        name.starts_with("harness/")
+            && !["harness/fs/", "harness/subprocess/"]
+                .iter()
+                .any(|own| name.starts_with(own))
+    });
+    let offenders = lines_where(&files, |line| {
+        [
+            "std::fs",
+            "tokio::fs",
+            "std::process",
+            "tokio::process",
+            "std::net",
+            "tokio::net",
+        ]
+        .iter()
+        .any(|module| line.contains(module))
+    });
+    none_left("use FileSystem and Subprocess", &offenders);
+}
+
+/// HST-5: the host has no means to tell anybody that it read a file, and the file system has none
+/// either: what they emit is nothing.
+#[test]
+fn reading_a_source_is_observed_by_nobody() {
+    let mut files = production_sources();
+    files.retain(|name, _| {
+        ["harness/lsp-stdio/", "harness/fs/"]
+            .iter()
+            .any(|own| name.starts_with(own))
+    });
+    let offenders = lines_where(&files, |line| {
+        !line.trim_start().starts_with("//")
+            && [".emit(", "EventBus", "fs/observed"]
+                .iter()
+                .any(|word| line.contains(word))
+    });
+    none_left("an observation is the read tool's to make", &offenders);
+}
+
+#[test]
+fn cores_do_no_io_and_read_no_clock() {
+    let mut files = production_sources();
+    for core in CORES {
+        assert!(
+            files.keys().any(|name| is_in_module(name, core)),
+            "{core} is not there"
+        );
+    }
+    files.retain(|name, _| CORES.iter().any(|core| is_in_module(name, core)));
+    let banned = [
+        "async fn",
+        "async move",
+        "async {",
+        "tokio::",
+        "std::fs",
+        "std::env",
+        "std::net",
+        "std::process",
+        "std::thread",
+        "Instant::now",
+        "SystemTime",
+    ];
+    let offenders = lines_where(&files, |line| {
+        !line.trim_start().starts_with("//") && banned.iter().any(|word| line.contains(word))
+    });
+    none_left(
+        "hand in what they need, and do the rest outside",
+        &offenders,
+    );
+}
+
+fn is_in_module(file: &str, module: &str) -> bool {
+    file.strip_prefix(module)
+        .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+}
+
 #[test]
 fn every_crate_takes_the_lints_of_the_workspace() {
     let mut offenders = Vec::new();
@@ -375,6 +493,17 @@ fn is_test_module(name: &str) -> bool {
 
 #[test]
 fn unwrap_stays_in_tests() {
+    let offenders = lines_where(&production_sources(), |line| {
+        !line.trim_start().starts_with("//") && line.contains(".unwrap()")
+    });
+    none_left(
+        "say with `expect` which invariant holds, or return an error",
+        &offenders,
+    );
+}
+
+/// What is built into programs: no tests, neither in files of their own nor at the end of others.
+fn production_sources() -> BTreeMap<String, String> {
     let mut files = rust_sources();
     let for_tests = test_modules(&files);
     files.retain(|name, _| {
@@ -388,13 +517,7 @@ fn unwrap_stays_in_tests() {
             text.truncate(tests);
         }
     }
-    let offenders = lines_where(&files, |line| {
-        !line.trim_start().starts_with("//") && line.contains(".unwrap()")
-    });
-    none_left(
-        "say with `expect` which invariant holds, or return an error",
-        &offenders,
-    );
+    files
 }
 
 /// Modules in files of their own that exist for tests only: what the names of their files begin
@@ -466,8 +589,8 @@ fn documented_commands() -> Vec<(String, Vec<String>)> {
                 .strip_prefix("cargo run --release -- ")
                 .or_else(|| code.strip_prefix("dsh-conform "));
             if let Some(arguments) = arguments.filter(|_| fenced) {
-                let words = arguments.split('#').next().unwrap_or_default();
-                let words = words.split_whitespace().map(str::to_owned).collect();
+                // As a shell would: words in quotes are one, and a comment is none.
+                let words = shlex::split(arguments).expect("its quotes are closed");
                 commands.push((name.clone(), words));
             }
         }
@@ -540,7 +663,11 @@ fn documents_name_only_files_that_exist() {
                 .split('/')
                 .next()
                 .is_some_and(|first| folders.contains(first));
-            if plain && in_tree && path.contains('/') && !root().join(path).exists() {
+            let beside = Path::new(name).parent().unwrap_or(Path::new(""));
+            let there = [Path::new(""), beside]
+                .into_iter()
+                .any(|folder| root().join(folder).join(path).exists());
+            if plain && in_tree && path.contains('/') && !there {
                 offenders.push(format!("{name}: {quoted}"));
             }
         }
