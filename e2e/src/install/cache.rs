@@ -204,4 +204,11 @@ impl Lock {
             }
         }
     }
+    /// Whether someone is changing the installations of `server` right now.
+    pub(super) fn is_held(cache: &Path, server: &str) -> bool {
+        File::options()
+            .append(true)
+            .open(cache.join(".locks").join(server))
+            .is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    }
 }

@@ -57,17 +57,7 @@ impl Installer {
         for recipe in entry.recipes_on(self.machine.platform) {
             self.look_at_tools(recipe, &mut tools, cancel).await?;
         }
-        let installations = cache::installations(&self.cache, &entry.name).unwrap_or_default();
-        let current: Vec<_> = entry
-            .recipes_on(self.machine.platform)
-            .filter_map(|recipe| cache::Slot::of(&self.cache, entry, recipe))
-            .filter(cache::Slot::is_finished)
-            .map(|slot| slot.folder)
-            .collect();
-        let leftovers: Vec<_> = installations
-            .into_iter()
-            .filter(|folder| !current.contains(folder))
-            .collect();
+        let leftovers = self.leftovers(entry);
         let found = candidates.iter().any(|candidate| candidate.version.is_ok());
         let advice = self.advice(entry, found, &tools, &leftovers);
         Ok(Diagnosis {
@@ -77,6 +67,24 @@ impl Installer {
             tools,
             advice,
         })
+    }
+
+    /// Empty while an installation is going on: what is there is not left over then.
+    fn leftovers(&self, entry: &Entry) -> Vec<PathBuf> {
+        if cache::Lock::is_held(&self.cache, &entry.name) {
+            return Vec::new();
+        }
+        let current: Vec<_> = entry
+            .recipes_on(self.machine.platform)
+            .filter_map(|recipe| cache::Slot::of(&self.cache, entry, recipe))
+            .filter(cache::Slot::is_finished)
+            .map(|slot| slot.folder)
+            .collect();
+        let installations = cache::installations(&self.cache, &entry.name).unwrap_or_default();
+        installations
+            .into_iter()
+            .filter(|folder| !current.contains(folder))
+            .collect()
     }
 
     fn advice(

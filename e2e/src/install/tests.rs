@@ -886,4 +886,10 @@ async fn the_doctor_says_what_is_here_what_is_missing_and_what_to_run() {
     assert_eq!((diagnosis.advice, diagnosis.leftovers.len()), (None, 0));
     let newer = diagnose(&bench, &[&NPM.replace("1.2.3", "1.2.4")]).await;
     assert_eq!(newer.leftovers, [bench.slot()]);
+    let cancel = CancellationToken::new();
+    let _lock = Lock::acquire(bench.installer.cache(), "foo-server", || (), &cancel)
+        .await
+        .unwrap();
+    let meanwhile = diagnose(&bench, &[&NPM.replace("1.2.3", "1.2.4")]).await;
+    assert!(meanwhile.leftovers.is_empty(), "someone else is at work");
 }
