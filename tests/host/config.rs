@@ -25,7 +25,10 @@ fn the_first_query_starts_the_process() {
         bench.query(Hover, "a.x:1:7").await.unwrap();
     });
     over.processes(1)
-        .wire(1, "initialize initialized didOpen hover didClose shutdown exit")
+        .wire(
+            1,
+            "initialize initialized didOpen hover didClose shutdown exit",
+        )
         .ended_by_itself(1);
 }
 
@@ -45,7 +48,13 @@ fn a_file_of_another_kind_starts_nothing() {
 fn concurrent_first_queries_share_one_start() {
     let server = fake().on("initialize", [hold("start")]);
     let over = bench(server).run(async |bench| {
-        let operations = [Hover, GoToDefinition, FindReferences, GoToImplementation, Hover];
+        let operations = [
+            Hover,
+            GoToDefinition,
+            FindReferences,
+            GoToImplementation,
+            Hover,
+        ];
         let queries = operations.map(|operation| bench.start(operation, "a.x:1:1"));
         bench.held("start").await;
         bench.control.release("start");
@@ -114,14 +123,15 @@ fn each_workspace_has_its_own_process() {
 #[test]
 fn each_provider_has_its_own_process() {
     let says = |text| fake().on("textDocument/hover", [reply(json!({"contents": text}))]);
-    let over = bench(says("one")).file("a.y", "y\n").beside("other", ".y", says("two")).run(
-        async |bench| {
+    let over = bench(says("one"))
+        .file("a.y", "y\n")
+        .beside("other", ".y", says("two"))
+        .run(async |bench| {
             for (file, expected) in [("a.x:1:1", "one"), ("a.y:1:1", "two"), ("a.x:1:1", "one")] {
                 let text = hover_text(bench.query(Hover, file).await);
                 assert_eq!(text.as_deref(), Some(expected));
             }
-        },
-    );
+        });
     over.processes(2);
 }
 
@@ -142,7 +152,9 @@ fn a_start_that_fails_does_not_stick() {
 fn the_language_is_that_of_the_extension() {
     let mut setup = bench(fake()).file("B.LONG", "").file("c.d.x", "");
     setup = setup.configure(|config| {
-        config.extension_to_language.insert("long".into(), "longlang".into());
+        config
+            .extension_to_language
+            .insert("long".into(), "longlang".into());
     });
     let over = setup.run(async |bench| {
         for file in ["a.x:1:1", "B.LONG:1:1", "c.d.x:1:1"] {
@@ -151,8 +163,10 @@ fn the_language_is_that_of_the_extension() {
     });
     over.processes(1);
     let opened = over.bodies(1, "didOpen");
-    let languages: Vec<_> =
-        opened.iter().map(|body| &body["params"]["textDocument"]["languageId"]).collect();
+    let languages: Vec<_> = opened
+        .iter()
+        .map(|body| &body["params"]["textDocument"]["languageId"])
+        .collect();
     assert_eq!(languages, ["xlang", "longlang", "xlang"]);
 }
 
@@ -160,14 +174,18 @@ fn the_language_is_that_of_the_extension() {
 #[track_caller]
 fn refused(command: impl Fn(&str) -> String + 'static) -> String {
     let message = std::cell::OnceCell::new();
-    let over = bench(fake()).file("plain.txt", "text\n").run(async |bench| {
-        let command = command(bench.workspace());
-        let config = ServerConfig::new(command, [(".y", "ylang")]);
-        let (files, processes) = (bench.files.clone(), bench.processes.clone());
-        let error = StdioProvider::new("bad", config, files, processes).await.unwrap_err();
-        assert_eq!(error.code(), "LSP_CONFIG_INVALID");
-        message.set(error.to_string()).unwrap();
-    });
+    let over = bench(fake())
+        .file("plain.txt", "text\n")
+        .run(async |bench| {
+            let command = command(bench.workspace());
+            let config = ServerConfig::new(command, [(".y", "ylang")]);
+            let (files, processes) = (bench.files.clone(), bench.processes.clone());
+            let error = StdioProvider::new("bad", config, files, processes)
+                .await
+                .unwrap_err();
+            assert_eq!(error.code(), "LSP_CONFIG_INVALID");
+            message.set(error.to_string()).unwrap();
+        });
     over.processes(0);
     let message = message.into_inner().unwrap();
     assert!(message.starts_with("servers.bad.command: "), "{message}");
@@ -178,7 +196,10 @@ fn refused(command: impl Fn(&str) -> String + 'static) -> String {
 #[test]
 fn a_missing_command_is_refused_at_load() {
     let message = refused(|_| "no-such-language-server".to_owned());
-    assert!(message.contains("not found") && message.contains("/usr/bin"), "{message}");
+    assert!(
+        message.contains("not found") && message.contains("/usr/bin"),
+        "{message}"
+    );
     let message = refused(|workspace| format!("{workspace}/no-such-language-server"));
     assert!(message.contains("not found"), "{message}");
 }
@@ -233,7 +254,10 @@ fn files_and_processes_of_different_worlds_are_refused() {
         let error = error.await.unwrap_err();
         assert!(matches!(error, LspError::ConfigInvalid(_)), "{error:?}");
         let message = error.to_string();
-        assert!(message.contains("container-7") && message.contains("local"), "{message}");
+        assert!(
+            message.contains("container-7") && message.contains("local"),
+            "{message}"
+        );
     });
     over.processes(0);
 }

@@ -8,3 +8,7 @@
 mod support;
 
 mod config;
+mod env;
+mod handshake;
+mod open;
+mod workspace;

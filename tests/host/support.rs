@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 
 pub(crate) use files::{Files, Gate};
 pub(crate) use over::Over;
-pub(crate) use processes::{Processes, Spawned};
+pub(crate) use processes::Processes;
 
 /// How long a test may take before it counts as hanging. Nothing takes anywhere near it.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -236,7 +236,9 @@ impl Setup {
         let (threads, allowed, torn) = (self.threads, self.allowed.clone(), self.torn_input);
         let (leaves, announces) = (self.leaves, self.announces);
         let work = async {
-            let bench = self.mount(control, folder.path()).await;
+            let bench = self
+                .mount(control, instrument.handle().clone(), folder.path())
+                .await;
             body(&bench).await;
             bench.finish(threads, leaves).await
         };
@@ -260,7 +262,12 @@ impl Setup {
         over
     }
 
-    async fn mount(self, control: Control, folder: &Path) -> Bench {
+    async fn mount(
+        self,
+        control: Control,
+        instrument: tokio::runtime::Handle,
+        folder: &Path,
+    ) -> Bench {
         let root = folder.canonicalize().expect("it exists");
         let workspace = root.join("ws");
         std::fs::create_dir(&workspace).expect("it is new");
@@ -278,6 +285,7 @@ impl Setup {
         let seam = LspRegistry::new();
         let mut bench = Bench {
             control,
+            instrument,
             seam,
             files,
             processes,
@@ -313,6 +321,8 @@ impl Setup {
 /// A running test.
 pub(crate) struct Bench {
     pub(crate) control: Control,
+    /// Where the server's side of the test runs.
+    instrument: tokio::runtime::Handle,
     pub(crate) seam: LspRegistry,
     pub(crate) files: Arc<Files>,
     pub(crate) processes: Arc<Processes>,
@@ -463,13 +473,26 @@ impl Bench {
 
     /// What a process has read so far, by short names. Only of what was awaited it is certain to
     /// be there.
-    pub(crate) fn wire_so_far(&self, process: u32) -> Vec<String> {
+    pub(crate) fn wire_so_far(&self, process: u32) -> String {
         let events = self.control.events();
-        dsh_transcript::View(&events)
-            .wire(process)
-            .into_iter()
-            .map(str::to_owned)
-            .collect()
+        dsh_transcript::View(&events).wire(process).join(" ")
+    }
+
+    /// Waits for something of the server's side while the host's thread does nothing at all, so
+    /// that it will see all that happened meanwhile at once.
+    pub(crate) fn while_the_host_stands_still<T: Send>(
+        &self,
+        work: impl Future<Output = T> + Send,
+    ) -> T {
+        let limited = async {
+            tokio::time::timeout(DEADLINE, work)
+                .await
+                .expect("the test hangs")
+        };
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| self.instrument.block_on(limited));
+            waiting.join().expect("it came")
+        })
     }
 
     /// The id of the request of this method that a process has read last.

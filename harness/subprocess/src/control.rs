@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::input::InputWatch;
 use crate::milestone::Milestone;
 use crate::service::{ChildExit, MemberInfo, ProcessControl, TerminationReport};
 use crate::tail::Tail;
@@ -25,6 +26,7 @@ const STDERR_AFTER_END: Duration = Duration::from_millis(200);
 /// Owns the tasks that follow a child; dropping it ends the tree and them.
 pub(crate) struct LocalControl {
     shared: Arc<Shared>,
+    input: InputWatch,
     tasks: Mutex<Tasks>,
 }
 
@@ -48,6 +50,7 @@ impl LocalControl {
     /// Follows `tree` and drains `stderr`, of which the last `max_stderr_bytes` are kept.
     pub(crate) fn new(
         tree: Tree,
+        input: InputWatch,
         stderr: impl AsyncRead + Send + 'static,
         max_stderr_bytes: usize,
     ) -> Self {
@@ -64,6 +67,7 @@ impl LocalControl {
         set.spawn(drain(Arc::clone(&shared), stderr));
         Self {
             shared,
+            input,
             tasks: Mutex::new(Tasks {
                 set,
                 terminating: false,
@@ -95,6 +99,10 @@ impl ProcessControl for LocalControl {
 
     fn exited(&self) -> Option<ChildExit> {
         self.shared.tree.exit().get().copied()
+    }
+
+    async fn stdin_closed(&self) {
+        self.input.closed().await;
     }
 
     fn stderr_tail(&self) -> String {

@@ -3,13 +3,14 @@
 //! - `service`: the vocabulary and the traits.
 //! - `local`: the provider for this machine. `environment`, `resolve` and `explain` say what a
 //!   child gets, where its executable is, and why a start failed.
-//! - `control`: the life of one child: exit, stderr (`tail`), termination.
+//! - `control`: the life of one child: exit, stdin (`input`), stderr (`tail`), termination.
 //! - `plugin`: provides the service to a kernel.
 //! - `tree`: the process tree below it; one module a platform. `marker` finds what left it.
 
 mod control;
 mod environment;
 mod explain;
+mod input;
 mod local;
 mod marker;
 mod milestone;

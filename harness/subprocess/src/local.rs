@@ -14,6 +14,7 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use crate::control::LocalControl;
 use crate::environment::child_environment;
 use crate::explain;
+use crate::input::InputWatch;
 use crate::marker::Marker;
 use crate::resolve::resolve;
 use crate::service::{ChildIo, ChildProcess, ResolveError, SpawnError, SpawnSpec, Subprocess};
@@ -67,10 +68,11 @@ impl LocalSubprocess {
             return Err(Failure::Said("it has no pipes".to_owned()));
         };
         // A tree that is dropped on the way out is ended.
+        let input = InputWatch::new(&stdin).map_err(Failure::System)?;
         let stdin = ChildStdin::from_std(stdin).map_err(Failure::System)?;
         let stdout = ChildStdout::from_std(stdout).map_err(Failure::System)?;
         let stderr = ChildStderr::from_std(stderr).map_err(Failure::System)?;
-        let control = LocalControl::new(tree, stderr, spec.max_stderr_bytes);
+        let control = LocalControl::new(tree, input, stderr, spec.max_stderr_bytes);
         Ok(ChildProcess {
             io: ChildIo {
                 stdin: Box::new(stdin),

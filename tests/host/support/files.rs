@@ -75,7 +75,10 @@ impl Files {
 
     /// The same files, said to be of another world.
     pub(crate) fn in_world(&self, world: ExecutionWorld) -> Self {
-        Self { world, ..Self::new(self.recorder.clone()) }
+        Self {
+            world,
+            ..Self::new(self.recorder.clone())
+        }
     }
 
     pub(super) async fn close(&self) {

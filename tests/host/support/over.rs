@@ -28,9 +28,11 @@ impl Over {
         self
     }
 
-    /// What the host asked and told a process, by short names, answers aside.
+    /// What the host asked and told a process, by short names with blanks between them, answers
+    /// aside.
     #[track_caller]
-    pub(crate) fn wire(&self, process: u32, expected: &[&str]) -> &Self {
+    pub(crate) fn wire(&self, process: u32, expected: &str) -> &Self {
+        let expected: Vec<&str> = expected.split_whitespace().collect();
         assert_eq!(
             self.view().wire(process),
             expected,
