@@ -241,7 +241,29 @@ fn what_cannot_be_a_source_says_why() {
     );
 }
 
-/// HST-3: none of them is opened, so a FIFO without a writer does not block.
+/// HST-3: what is no regular file is not even opened, since opening a device may have effects.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_fifo_is_judged_without_opening_it() {
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let fixture = Fixture::new();
+    mknodat(CWD, fixture.path("ws/fifo"), FileType::Fifo, Mode::RUSR, 0).expect("FIFO");
+    fixture.write("ws/a.rs", "a");
+    let opens = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).expect("events");
+    for file in ["ws/fifo", "ws/a.rs"] {
+        inotify::add_watch(&opens, fixture.path(file), WatchFlags::OPEN).expect("watched");
+    }
+    let opened = || rustix::io::read(&opens, &mut [0; 1024][..]).is_ok();
+    each_way(|way: Way| {
+        way(&fixture.request("fifo")).expect_err("refused");
+        assert!(!opened(), "the FIFO was opened");
+        way(&fixture.request("a.rs")).expect("found");
+        assert!(opened(), "opening is seen");
+    });
+}
+
+/// HST-3: a FIFO without a writer does not block.
 #[cfg(target_os = "linux")]
 #[test]
 fn only_regular_files_are_opened() {
