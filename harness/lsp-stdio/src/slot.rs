@@ -146,7 +146,7 @@ impl Slot {
                     .relocate(&self.workspace.path, job, source.workspace);
             }
             self.replace_dead().await;
-            if job.reply.is_closed() {
+            if job.reply.is_closed() || self.pool.disposed.is_cancelled() {
                 return;
             }
             if self.instance.is_none() {

@@ -172,7 +172,7 @@ fn step(rig: &mut Rig, judge: &mut Judge, step: &Step) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     /// INI-1, OPN-1…8, CAN-3, CAN-7, SRQ-1, DIS-2, WIRE-1…5, WIRE-8: whatever happens in whatever
     /// order, what is on the wire keeps the rules, and each query is settled at most once.

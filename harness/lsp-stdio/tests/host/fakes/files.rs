@@ -1,0 +1,165 @@
+//! Files and workspaces in memory.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use dsh_fs::{FileSystem, Source, SourceError, SourceRequest, Workspace, WorkspaceError};
+use dsh_kernel::{Cancel, ExecutionWorld};
+use tokio::sync::{Notify, Semaphore};
+
+/// Files by path, workspaces by the name they are called.
+pub(crate) struct FakeFiles {
+    world: ExecutionWorld,
+    state: Mutex<Files>,
+    /// One permit for each operation that may go on; unlimited unless a test holds them.
+    lookups: Semaphore,
+    reads: Semaphore,
+    pub(crate) waiting: Notify,
+}
+
+#[derive(Default)]
+struct Files {
+    roots: BTreeMap<String, String>,
+    texts: BTreeMap<String, String>,
+    lookups: usize,
+    reads: Vec<String>,
+    panics: bool,
+}
+
+impl FakeFiles {
+    pub(crate) fn new() -> Self {
+        Self {
+            world: ExecutionWorld::named("test"),
+            state: Mutex::default(),
+            lookups: Semaphore::new(Semaphore::MAX_PERMITS),
+            reads: Semaphore::new(Semaphore::MAX_PERMITS),
+            waiting: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Files> {
+        self.state.lock().expect("no test panics with the lock")
+    }
+
+    pub(crate) fn link(&self, root: &str, canonical: &str) {
+        self.lock()
+            .roots
+            .insert(root.to_owned(), canonical.to_owned());
+    }
+
+    pub(crate) fn write(&self, file: &str, text: &str) {
+        self.lock().texts.insert(file.to_owned(), text.to_owned());
+    }
+
+    pub(crate) fn remove(&self, file: &str) {
+        self.lock().texts.remove(file);
+    }
+
+    pub(crate) fn lookups(&self) -> usize {
+        self.lock().lookups
+    }
+
+    pub(crate) fn reads(&self) -> Vec<String> {
+        self.lock().reads.clone()
+    }
+
+    /// From now on lookups wait for [`Self::let_lookup`].
+    pub(crate) fn hold_lookups(&self) {
+        self.lookups.forget_permits(Semaphore::MAX_PERMITS);
+    }
+
+    pub(crate) fn let_lookup(&self) {
+        self.lookups.add_permits(1);
+    }
+
+    /// From now on reads wait for [`Self::let_read`].
+    pub(crate) fn hold_reads(&self) {
+        self.reads.forget_permits(Semaphore::MAX_PERMITS);
+    }
+
+    pub(crate) fn let_read(&self) {
+        self.reads.add_permits(1);
+    }
+
+    /// From now on nothing waits.
+    pub(crate) fn let_all(&self) {
+        for held in [&self.lookups, &self.reads] {
+            held.add_permits(Semaphore::MAX_PERMITS - held.available_permits());
+        }
+    }
+
+    /// The next read panics.
+    pub(crate) fn panic_once(&self) {
+        self.lock().panics = true;
+    }
+
+    fn canonical(&self, root: &str) -> Result<Workspace, WorkspaceError> {
+        let path = self.lock().roots.get(root).cloned();
+        let path = path.ok_or_else(|| WorkspaceError::Missing {
+            root: root.to_owned(),
+        })?;
+        Ok(Workspace {
+            uri: format!("file://{path}"),
+            path: PathBuf::from(path),
+        })
+    }
+}
+
+#[async_trait]
+impl FileSystem for FakeFiles {
+    fn world(&self) -> &ExecutionWorld {
+        &self.world
+    }
+
+    async fn workspace(&self, root: &str, cancel: &Cancel) -> Result<Workspace, WorkspaceError> {
+        self.lock().lookups += 1;
+        self.waiting.notify_one();
+        tokio::select! {
+            biased;
+            permit = self.lookups.acquire() => permit.expect("never closed").forget(),
+            reason = cancel.cancelled() => return Err(WorkspaceError::Cancelled(reason)),
+        }
+        self.canonical(root)
+    }
+
+    async fn read_source(
+        &self,
+        request: SourceRequest,
+        cancel: &Cancel,
+    ) -> Result<Source, SourceError> {
+        self.lock().reads.push(request.file_path.clone());
+        self.waiting.notify_one();
+        tokio::select! {
+            biased;
+            permit = self.reads.acquire() => permit.expect("never closed").forget(),
+            reason = cancel.cancelled() => return Err(SourceError::Cancelled(reason)),
+        }
+        let broken = std::mem::take(&mut self.lock().panics);
+        assert!(!broken, "the file system is broken");
+        let workspace = self.canonical(&request.workspace_root)?;
+        let path = workspace.path.join(&request.file_path);
+        let missing = || SourceError::Missing {
+            path: request.file_path.clone(),
+        };
+        let text = self
+            .lock()
+            .texts
+            .get(path.to_str().expect("ASCII"))
+            .cloned();
+        let text = text.ok_or_else(missing)?;
+        if text.len() as u64 > request.max_bytes {
+            return Err(SourceError::TooLarge {
+                path: request.file_path,
+                limit: request.max_bytes,
+            });
+        }
+        Ok(Source {
+            uri: format!("file://{}", path.display()),
+            path,
+            text,
+            workspace,
+        })
+    }
+}
