@@ -349,12 +349,9 @@ impl Bench {
 
     async fn provider(&self) -> Arc<StdioProvider> {
         let (command, args) = self.command();
-        let config: ServerConfig = serde_json::from_value(json!({
-            "command": command,
-            "args": args,
-            "extensionToLanguage": {".x": LANGUAGE},
-        }))
-        .expect("a valid configuration");
+        let mut config =
+            ServerConfig::new(command, BTreeMap::from([(".x".to_owned(), LANGUAGE.to_owned())]));
+        config.args = args;
         let subprocess = Arc::new(LocalSubprocess::new(BTreeMap::new()));
         StdioProvider::new(
             "bench",
