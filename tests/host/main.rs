@@ -9,6 +9,10 @@ mod support;
 
 mod config;
 mod env;
+mod errors;
+mod framing;
 mod handshake;
 mod open;
+mod requests;
+mod results;
 mod workspace;

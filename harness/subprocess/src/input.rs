@@ -30,6 +30,10 @@ mod linux {
             // Errors are told without being asked for; nothing else is of interest.
             let (data, errors_only) = (epoll::EventData::new_u64(0), epoll::EventFlags::empty());
             epoll::add(&watch, stdin, data, errors_only)?;
+            #[expect(
+                deprecated,
+                reason = "the successor is unsafe; an owned descriptor stays the same and open"
+            )]
             AsyncFd::with_interest(watch, Interest::READABLE).map(Self)
         }
 

@@ -67,6 +67,15 @@ impl Over {
             .collect()
     }
 
+    /// The same as text, byte for byte.
+    pub(crate) fn raw_answers(&self, process: u32) -> Vec<String> {
+        self.view()
+            .sent(process, Direction::ToServer)
+            .filter(|(_, frame)| frame.is_response())
+            .map(|(_, frame)| String::from_utf8(frame.body.to_vec()).expect("JSON is UTF-8"))
+            .collect()
+    }
+
     /// Notes of a kind, in order: process, message, data.
     pub(crate) fn notes(&self, kind: &str) -> Vec<(Option<u32>, String, Value)> {
         let note = |event: &Event| match &event.body {
