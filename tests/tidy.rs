@@ -687,6 +687,23 @@ fn the_map_has_every_crate_on_it() {
     none_left("add these to ARCHITECTURE.md", &missing);
 }
 
+#[test]
+fn the_map_has_every_library_on_it() {
+    let files = files();
+    let map = files.get("ARCHITECTURE.md").expect("there is a map");
+    let libraries: BTreeSet<String> = packages()
+        .into_iter()
+        .flat_map(|package| package.dependencies)
+        .map(|(name, _)| name)
+        .filter(|name| !is_ours(name))
+        .collect();
+    let missing: Vec<String> = libraries
+        .into_iter()
+        .filter(|name| !map.contains(&format!("`{name}`")))
+        .collect();
+    none_left("say in ARCHITECTURE.md what these are for", &missing);
+}
+
 /// Who witnesses what, as the sources say now.
 fn evidence() -> Evidence {
     let mut evidence = Evidence::default();
