@@ -40,11 +40,7 @@ pub(crate) async fn rounds(field: &mut dyn Field, tracks: &mut [(Operation, &mut
             if track.end().is_some() || field.can_ask(*operation) == Some(false) {
                 continue;
             }
-            let left = track.left(field.now_us());
-            if left.is_zero() {
-                continue;
-            }
-            let Some(reply) = field.ask(index, left).await else {
+            let Some(reply) = field.ask(index, track.left()).await else {
                 return;
             };
             let answer = reply.answer.clone();
@@ -57,11 +53,17 @@ pub(crate) async fn rounds(field: &mut dyn Field, tracks: &mut [(Operation, &mut
             if field.can_ask(*operation) == Some(false) {
                 continue;
             }
+            let took = Duration::from_micros(reply.latency_us);
             track.observe(field.now_us(), reply);
+            track.spend(took);
             open |= track.end().is_none();
         }
-        if !open || !field.pause(pauses.next()).await {
+        let pause = pauses.next();
+        if !open || !field.pause(pause).await {
             return;
+        }
+        for (_, track) in tracks.iter_mut().filter(|(_, track)| track.end().is_none()) {
+            track.spend(pause);
         }
     }
 }
@@ -285,15 +287,16 @@ mod tests {
             } else {
                 self.answers[index][0].clone()
             };
-            self.now_us += if answer == Heard::Silent {
+            let latency_us = if answer == Heard::Silent {
                 u64::try_from(budget.as_micros()).unwrap()
             } else {
                 1_000
             };
+            self.now_us += latency_us;
             Some(Reply {
                 answer,
                 detail: None,
-                latency_us: 1_000,
+                latency_us,
                 seq: 0,
             })
         }

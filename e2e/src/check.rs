@@ -22,7 +22,7 @@ use crate::place::At;
 use crate::readiness::{End, Track};
 use crate::recording::RecordingSubprocess;
 use crate::samples::{LaidOut, Operation, Sample};
-use crate::target::Target;
+use crate::target::{Limits, Target};
 use workspace::Place;
 
 /// Where the server is asked.
@@ -122,7 +122,14 @@ pub async fn check(
     let recorder = Recorder::new();
     let recording = Arc::new(RecordingSubprocess::new(subprocess, recorder.clone()));
     let place = Place::make(ground, target, options)?;
-    let work = Check { target, options, recorder, place: &place, cancel, watch };
+    let work = Check {
+        target,
+        options,
+        recorder,
+        place: &place,
+        cancel,
+        watch,
+    };
     let checked = tokio::select! {
         biased;
         () = stop.cancelled() => None,
@@ -174,11 +181,23 @@ impl Check<'_> {
         }
         let events = self.recorder.events();
         let run = self.report(&events, &findings);
-        Checked { run, events, workspace: None }
+        Checked {
+            run,
+            events,
+            workspace: None,
+        }
     }
 
     async fn mount(&self, recording: Arc<RecordingSubprocess>) -> Result<Runtime, String> {
-        let text = self.target.deployment();
+        let limits = self
+            .target
+            .limits
+            .unwrap_or_else(|| Limits::within(self.options.budget));
+        let text = Target {
+            limits: Some(limits),
+            ..self.target.clone()
+        }
+        .deployment();
         let origin = format!("(the deployment made for {})", self.target.name);
         let deployment =
             Deployment::parse(&text, &origin).map_err(|error| error.problem().to_owned())?;
@@ -190,8 +209,10 @@ impl Check<'_> {
             .await
             .map_err(|error| match error {
                 MountError::Plugins { failures, .. } => {
-                    let all: Vec<String> =
-                        failures.iter().map(|failure| failure.error.to_string()).collect();
+                    let all: Vec<String> = failures
+                        .iter()
+                        .map(|failure| failure.error.to_string())
+                        .collect();
                     all.join("; ")
                 }
                 other => other.to_string(),
@@ -213,7 +234,9 @@ impl Check<'_> {
             watch: &step,
         };
         match self.place {
-            Place::Sample { sample, laid_out, .. } => {
+            Place::Sample {
+                sample, laid_out, ..
+            } => {
                 self.ask_sample(&mut seam, sample, laid_out, findings).await;
             }
             Place::Given { at, .. } if !at.is_empty() => {
@@ -238,8 +261,12 @@ impl Check<'_> {
         laid_out: &LaidOut<'_>,
         findings: &mut Findings,
     ) {
-        if !self.wants(&["QUA-4", "QUA-5", "QUA-6", "QUA-7", "QUA-8", "QUA-9", "QUA-17"]) {
-            let Some(first) = sample.questions.first() else { return };
+        if !self.wants(&[
+            "QUA-4", "QUA-5", "QUA-6", "QUA-7", "QUA-8", "QUA-9", "QUA-17",
+        ]) {
+            let Some(first) = sample.questions.first() else {
+                return;
+            };
             self.once(seam, questions::of_sample(first), findings).await;
             return;
         }
@@ -266,7 +293,8 @@ impl Check<'_> {
                     asked.track.stop(End::Refused(error.to_string()));
                 } else {
                     let (path, change) = (reopened.file.clone(), "written".to_owned());
-                    self.recorder.emit(None, EventBody::FileChanged { path, change });
+                    self.recorder
+                        .emit(None, EventBody::FileChanged { path, change });
                     seam.take(vec![put]);
                     self.go_round(seam, std::slice::from_mut(&mut asked)).await;
                 }
@@ -290,7 +318,8 @@ impl Check<'_> {
             if refused || self.cancel.is_cancelled() {
                 continue;
             }
-            self.once(seam, questions::at(operation, somewhere), findings).await;
+            self.once(seam, questions::at(operation, somewhere), findings)
+                .await;
             if seam.initialized.is_none() {
                 return;
             }
@@ -311,15 +340,18 @@ impl Check<'_> {
     }
 
     async fn go_round(&self, seam: &mut Seam<'_>, asked: &mut [Asked]) {
-        let mut tracks: Vec<(Operation, &mut Track)> =
-            asked.iter_mut().map(|asked| (asked.operation, &mut asked.track)).collect();
+        let mut tracks: Vec<(Operation, &mut Track)> = asked
+            .iter_mut()
+            .map(|asked| (asked.operation, &mut asked.track))
+            .collect();
         ask::rounds(seam, &mut tracks).await;
     }
 
     fn report(&self, events: &[Event], findings: &Findings) -> Run {
-        let interrupted = self.cancel.reason().is_some_and(|reason| {
-            !matches!(reason, CancelReason::Timeout(_))
-        });
+        let interrupted = self
+            .cancel
+            .reason()
+            .is_some_and(|reason| !matches!(reason, CancelReason::Timeout(_)));
         let knowledge = match self.place {
             Place::Sample { .. } => Knowledge::Known,
             Place::Given { at, .. } if !at.is_empty() => Knowledge::Shape,
@@ -333,9 +365,8 @@ impl Check<'_> {
             configured: !self.target.configuration.is_null(),
             budget_us: u64::try_from(self.options.budget.as_micros()).unwrap_or(u64::MAX),
         };
-        let chosen = |probe: &&Probe| {
-            self.options.only.is_empty() || self.options.only.contains(probe)
-        };
+        let chosen =
+            |probe: &&Probe| self.options.only.is_empty() || self.options.only.contains(probe);
         let mut cases = Vec::new();
         if findings.unmounted.is_none() {
             for probe in PROBES.iter().filter(chosen) {

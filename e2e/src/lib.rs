@@ -26,4 +26,4 @@ pub use judge::{PROBES, Probe, probe_of};
 pub use place::{At, NotAPlace};
 pub use query::{Asking, Told, query};
 pub use recording::RecordingSubprocess;
-pub use target::Target;
+pub use target::{Limits, Target};

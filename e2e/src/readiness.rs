@@ -94,7 +94,7 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct Track {
     label: String,
-    budget: Duration,
+    left: Duration,
     began_us: Option<u64>,
     first_asked_us: Option<u64>,
     first_right_us: Option<u64>,
@@ -111,7 +111,7 @@ impl Track {
     pub(crate) fn new(label: impl Into<String>, budget: Duration) -> Self {
         Self {
             label: label.into(),
-            budget,
+            left: budget,
             began_us: None,
             first_asked_us: None,
             first_right_us: None,
@@ -142,17 +142,19 @@ impl Track {
         self.end.get_or_insert(end);
     }
 
-    /// How much of the budget is left at `now_us`; the clock starts with the first question. Zero
-    /// ends the track.
-    pub(crate) fn left(&mut self, now_us: u64) -> Duration {
-        let first = *self.first_asked_us.get_or_insert(now_us);
-        let left = self
-            .budget
-            .saturating_sub(Duration::from_micros(now_us.saturating_sub(first)));
-        if left.is_zero() {
+    /// How much of the budget is left.
+    pub(crate) fn left(&self) -> Duration {
+        self.left
+    }
+
+    /// Takes time from the budget: what was waited for an answer to this question, and the pauses
+    /// between rounds. The time that other questions take is theirs, so that a server which never
+    /// answers one of them does not fail the others.
+    pub(crate) fn spend(&mut self, time: Duration) {
+        self.left = self.left.saturating_sub(time);
+        if self.left.is_zero() {
             self.stop(End::Budget);
         }
-        left
     }
 
     /// Says when the asking began, from where all times are counted: for a server that is started
@@ -163,7 +165,8 @@ impl Track {
 
     /// Notes a reply that was complete at `now_us`.
     pub(crate) fn observe(&mut self, now_us: u64, reply: Reply) {
-        let first = *self.first_asked_us.get_or_insert(now_us);
+        let asked = now_us.saturating_sub(reply.latency_us);
+        let first = *self.first_asked_us.get_or_insert(asked);
         let since = now_us.saturating_sub(*self.began_us.get_or_insert(first));
         self.asked += 1;
         self.hear(since, &reply);
@@ -261,10 +264,8 @@ mod tests {
         track.begin(400_000);
         for (index, answer) in answers.iter().enumerate() {
             let now = 1_000_000 + index as u64 * 100_000;
-            if track.left(now).is_zero() {
-                break;
-            }
             track.observe(now + 5, reply(answer.clone()));
+            track.spend(Duration::from_millis(100));
             if track.end().is_some() {
                 break;
             }

@@ -7,6 +7,27 @@ use serde_json::{Value, json};
 use crate::catalogue::Entry;
 use crate::install::{Located, Origin};
 
+/// Time budgets of the host for one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// `shutdownTimeoutMs`.
+    pub shutdown_ms: u64,
+    /// `killGraceMs`.
+    pub kill_grace_ms: u64,
+}
+
+impl Limits {
+    /// The host's defaults, 5000 and 2000 ms, but never more than `budget`: what a probe may wait
+    /// for holds for the end too.
+    pub fn within(budget: std::time::Duration) -> Self {
+        let budget = u64::try_from(budget.as_millis()).unwrap_or(u64::MAX).max(1);
+        Self {
+            shutdown_ms: budget.min(5_000),
+            kill_grace_ms: budget.min(2_000),
+        }
+    }
+}
+
 /// A language server, and how it is started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
@@ -28,6 +49,9 @@ pub struct Target {
     pub initialization_options: Value,
     /// The answer to `workspace/configuration`; null for none.
     pub configuration: Value,
+    /// How long it may take to shut down, and how long it has after SIGTERM; the host's own
+    /// defaults where they are not given.
+    pub limits: Option<Limits>,
     /// What else was found on the way to it and did not count.
     pub remarks: Vec<String>,
 }
@@ -48,6 +72,7 @@ impl Target {
             extensions: entry.extensions.clone(),
             initialization_options: entry.initialization_options.clone(),
             configuration: entry.configuration.clone(),
+            limits: None,
             remarks: located
                 .rejected
                 .iter()
@@ -68,6 +93,7 @@ impl Target {
             extensions,
             initialization_options: Value::Null,
             configuration: Value::Null,
+            limits: None,
             remarks: Vec::new(),
         }
     }
@@ -87,6 +113,10 @@ impl Target {
             if !value.is_null() {
                 server[key] = value.clone();
             }
+        }
+        if let Some(limits) = self.limits {
+            server["shutdownTimeoutMs"] = limits.shutdown_ms.into();
+            server["killGraceMs"] = limits.kill_grace_ms.into();
         }
         let rows = json!([
             {"name": "@deepseek-ai/dsh-fs-local"},

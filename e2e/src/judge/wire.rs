@@ -67,16 +67,10 @@ fn ended_by_us(seen: &Observed<'_>, event: &Event) -> bool {
         })
 }
 
-/// Where the bytes stood and what was wrong with them, and the first of them.
+/// Where the bytes stood and what was wrong with them, and the text that is no frame.
 fn whats_there(seen: &Observed<'_>, impure: &Event) -> (String, String) {
     match &impure.body {
-        EventBody::Stray {
-            offset,
-            reason,
-            bytes,
-            ..
-        } => {
-            let first = bytes.lossy().into_owned();
+        EventBody::Stray { offset, reason, .. } => {
             // The bytes behind the first unreadable ones belong to the same text.
             let text: String = seen
                 .events
@@ -100,7 +94,10 @@ fn whats_there(seen: &Observed<'_>, impure: &Event) -> (String, String) {
             let reason = reason
                 .as_ref()
                 .map_or_else(String::new, |reason| format!(" ({reason})"));
-            (format!("{place}: {}{reason}", quote(&text)), first)
+            (
+                format!("{place}: {}{reason}", quote(&text)),
+                before_a_header(&text).to_owned(),
+            )
         }
         EventBody::Frame(frame) => {
             let body = String::from_utf8_lossy(&frame.body).into_owned();
@@ -110,6 +107,14 @@ fn whats_there(seen: &Observed<'_>, impure: &Event) -> (String, String) {
             )
         }
         _ => (String::new(), String::new()),
+    }
+}
+
+/// The text up to where a frame seems to begin again.
+fn before_a_header(text: &str) -> &str {
+    match text.find("Content-Length:") {
+        Some(at) if at > 0 => &text[..at],
+        _ => text,
     }
 }
 

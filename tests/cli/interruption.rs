@@ -1,0 +1,196 @@
+//! Ctrl-C, SIGTERM, and a reader that goes away.
+
+use std::io::Read as _;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use dsh_fake_lsp::{Control, FakeServer, Rule, ignore, trap_sigterm};
+use dsh_transcript::{Direction, EventBody};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Desk, is_alive, program, typed};
+
+/// Only a hang ends a test by this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Checked {
+    child: Child,
+    desk: Desk,
+    control: Control,
+}
+
+impl Checked {
+    /// Starts a check of a fake server that tells what it gets.
+    fn start(server: impl FnOnce(FakeServer) -> FakeServer) -> Self {
+        let desk = Desk::new();
+        let control = Control::bind().unwrap();
+        let command = typed(&server(FakeServer::new().control(&control)));
+        let child = Command::new(program())
+            .current_dir(desk.path())
+            .args(["check", "--command", &command, "--ext", ".x=x"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            desk,
+            control,
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// The server's own process id, which it tells first.
+    fn server_pid(&self) -> u32 {
+        self.control
+            .events()
+            .iter()
+            .find_map(|event| match &event.body {
+                EventBody::ProcessStarted { pid, .. } => Some(*pid),
+                _ => None,
+            })
+            .unwrap()
+    }
+
+    /// Waits for the program's end and takes its status and stderr.
+    fn end(mut self) -> (Option<i32>, String, Desk) {
+        let mut out = String::new();
+        let mut err = String::new();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut out)
+            .unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut err)
+            .unwrap();
+        let status = self.child.wait().unwrap().code();
+        (status, format!("{out}\n{err}"), self.desk)
+    }
+}
+
+async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, work)
+        .await
+        .unwrap_or_else(|_| panic!("{what} never came"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_in_a_query_shuts_the_server_down_and_reports_in_part() {
+    let checked = Checked::start(|server| server.on("textDocument/definition", [ignore()]));
+    within(
+        "the question",
+        checked.control.wait_received(1, "definition"),
+    )
+    .await;
+    let pid = checked.server_pid();
+    checked.signal(Signal::INT);
+    within("the end", checked.control.wait_ended(1)).await;
+    let wire = checked.control.events();
+    let received = |method| {
+        wire.iter()
+            .any(|event| event.is_message(Direction::ToServer, method))
+    };
+    assert!(received("$/cancelRequest") && received("shutdown") && received("exit"));
+    let (status, said, desk) = checked.end();
+    assert_eq!(status, Some(130), "{said}");
+    assert!(!is_alive(pid));
+    assert!(said.contains("this report is partial"), "{said}");
+    let files = desk.files();
+    assert!(
+        files.contains(&"target/dsh-conform/report.json".to_owned()),
+        "{files:?}"
+    );
+    let text = std::fs::read_to_string(desk.path().join("target/dsh-conform/report.json")).unwrap();
+    assert!(dsh_reports::read(&text).unwrap().interrupted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_during_the_handshake_leaves_nothing() {
+    let checked = Checked::start(|server| server.on("initialize", [ignore()]));
+    within("initialize", checked.control.wait_received(1, "initialize")).await;
+    let pid = checked.server_pid();
+    checked.signal(Signal::INT);
+    let (status, said, _desk) = checked.end();
+    assert_eq!(status, Some(130), "{said}");
+    assert!(!is_alive(pid));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_is_the_same_with_its_own_status() {
+    let checked = Checked::start(|server| server.on("textDocument/definition", [ignore()]));
+    within(
+        "the question",
+        checked.control.wait_received(1, "definition"),
+    )
+    .await;
+    let pid = checked.server_pid();
+    checked.signal(Signal::TERM);
+    let (status, said, _desk) = checked.end();
+    assert_eq!(status, Some(143), "{said}");
+    assert!(!is_alive(pid));
+}
+
+/// The second one does not wait for a server that neither shuts down nor minds SIGTERM.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_ctrl_c_kills_at_once() {
+    let checked = Checked::start(|server| {
+        server
+            .rule(Rule::on("start").run([trap_sigterm()]))
+            .on("textDocument/definition", [ignore()])
+            .on("shutdown", [ignore()])
+            .on("exit", [ignore()])
+            .on("eof", [ignore()])
+            .on("SIGTERM", [ignore()])
+    });
+    within(
+        "the question",
+        checked.control.wait_received(1, "definition"),
+    )
+    .await;
+    let pid = checked.server_pid();
+    checked.signal(Signal::INT);
+    within("shutdown", checked.control.wait_received(1, "shutdown")).await;
+    checked.signal(Signal::INT);
+    within("the end", checked.control.wait_ended(1)).await;
+    let events = checked.control.events();
+    let (status, said, desk) = checked.end();
+    assert_eq!(status, Some(130), "{said}");
+    assert!(!is_alive(pid));
+    // In order, exit would have followed when the budget of shutdown had passed.
+    assert!(
+        !events
+            .iter()
+            .any(|event| event.is_message(Direction::ToServer, "exit"))
+    );
+    drop(desk);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let desk = Desk::new();
+    let mut child = Command::new(program())
+        .current_dir(desk.path())
+        .args(["list", "clauses"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut err = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
+    assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+}

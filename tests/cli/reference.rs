@@ -1,0 +1,80 @@
+//! `list`, `explain`, `completions`, `--help`, `--version`.
+
+use crate::support::Desk;
+
+#[test]
+fn the_version_is_this_package_s() {
+    let said = Desk::new().run(&["--version"]).ended(0);
+    assert_eq!(
+        said.out,
+        format!("dsh-conform {}\n", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+#[test]
+fn every_command_has_help_with_examples_within_80_columns() {
+    let desk = Desk::new();
+    for command in [
+        &["check"][..],
+        &["query"],
+        &["servers"],
+        &["deployment"],
+        &["list"],
+        &["explain"],
+        &["completions"],
+    ] {
+        let mut args = command.to_vec();
+        args.push("--help");
+        let said = desk.run(&args).ended(0).out_has("Examples:");
+        let wide = said.out.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None, "{command:?}");
+    }
+    desk.run(&["--help"]).ended(0).out_has("Exit status:");
+    desk.run(&[]).ended(2).err_has("Usage");
+}
+
+#[test]
+fn lists_are_there_as_text_and_as_records() {
+    let desk = Desk::new();
+    desk.run(&["list", "clauses"]).ended(0).out_has("QUA-6");
+    desk.run(&["list", "probes"]).ended(0).out_has("QUA-17");
+    desk.run(&["list", "servers"])
+        .ended(0)
+        .out_has("typescript-language-server");
+    for what in ["clauses", "probes", "servers"] {
+        let said = desk.run(&["list", what, "--format", "json"]).ended(0);
+        let records: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert!(records.as_array().is_some_and(|all| !all.is_empty()));
+    }
+}
+
+#[test]
+fn a_clause_is_explained_and_an_unknown_one_suggests_another() {
+    let desk = Desk::new();
+    desk.run(&["explain", "qua-6"])
+        .ended(0)
+        .out_has("QUA-6 MUST")
+        .out_has("source");
+    desk.run(&["explain", "QUA-60"])
+        .ended(2)
+        .err_has("did you mean QUA-6?");
+}
+
+#[test]
+fn completions_name_the_commands() {
+    let desk = Desk::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        desk.run(&["completions", shell])
+            .ended(0)
+            .out_has("deployment");
+    }
+}
+
+#[test]
+fn what_happens_inside_is_shown_on_stderr_and_only_when_asked_for() {
+    let desk = Desk::new();
+    let said = desk.run(&["check", "--verbose"]).ended(0);
+    assert!(said.out.starts_with("built-in"), "{}", said.out);
+    let quiet = desk.run(&["check"]).ended(0);
+    assert_eq!(quiet.err, "");
+}
