@@ -63,13 +63,18 @@ pub async fn query(runtime: &Runtime, asking: &Asking, cancel: &Cancel) -> Told 
                 "character": asking.at.position.character + 1,
             }),
         };
-        let result = runtime.tools().call(call, session.clone(), cancel.clone()).await;
-        let same = last.as_ref().is_some_and(|last| {
-            last.content == result.content && last.is_error == result.is_error
-        });
+        let result = runtime
+            .tools()
+            .call(call, session.clone(), cancel.clone())
+            .await;
+        let same = last
+            .as_ref()
+            .is_some_and(|last| last.content == result.content && last.is_error == result.is_error);
         running = if same { running + 1 } else { 1 };
         let settled = asking.settle.is_none() || running >= RUNNING;
-        let over = asking.settle.is_some_and(|limit| started.elapsed() >= limit);
+        let over = asking
+            .settle
+            .is_some_and(|limit| started.elapsed() >= limit);
         if settled || over || cancel.is_cancelled() {
             return Told {
                 text: result.text(),
@@ -80,7 +85,10 @@ pub async fn query(runtime: &Runtime, asking: &Asking, cancel: &Cancel) -> Told 
             };
         }
         last = Some(result);
-        let left = asking.settle.unwrap_or_default().saturating_sub(started.elapsed());
+        let left = asking
+            .settle
+            .unwrap_or_default()
+            .saturating_sub(started.elapsed());
         pause(pauses.next().min(left), cancel).await;
     }
 }

@@ -2,6 +2,7 @@
 //! order of what was said.
 
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -2,6 +2,7 @@
 //! left running.
 
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod check;
 mod interruption;
