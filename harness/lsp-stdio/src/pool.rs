@@ -165,6 +165,11 @@ impl Pool {
 
     /// Looks a root up for everybody who waits for it, or until nobody does (CAN-2).
     async fn seek(self: Arc<Self>, root: String, changed: Arc<Notify>) {
+        let _forget = ForgetSought {
+            pool: &self,
+            root: &root,
+            changed: &changed,
+        };
         let cancel = self.disposed.child();
         let mut lookup = self.files.workspace(&root, &cancel);
         tokio::select! {
@@ -339,6 +344,23 @@ impl Queue {
     fn add(&mut self, job: Job) {
         self.jobs.push_back(job);
         self.added.notify_one();
+    }
+}
+
+/// However a lookup ends, by a panic too: nobody waits for one that is not under way.
+struct ForgetSought<'a> {
+    pool: &'a Pool,
+    root: &'a str,
+    changed: &'a Arc<Notify>,
+}
+
+impl Drop for ForgetSought<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pool.state();
+        let own = |root: &mut Root| matches!(root, Root::Sought { changed, .. } if Arc::ptr_eq(changed, self.changed));
+        if state.roots.get_mut(self.root).is_some_and(own) {
+            state.roots.remove(self.root);
+        }
     }
 }
 

@@ -171,3 +171,16 @@ async fn a_panic_is_contained() {
     assert_eq!(answer.as_deref(), Ok("again"));
     host.end(next).await;
 }
+
+/// A panic during the lookup costs those who waited for it, and nobody after them.
+#[tokio::test(start_paused = true)]
+async fn a_panic_during_the_lookup_is_contained() {
+    let host = host().await;
+    host.files.panic_once();
+    let (one, two) = tokio::join!(host.ask(), host.ask());
+    for answer in [one, two] {
+        assert_eq!(answer.unwrap_err().code(), "LSP_SERVER_EXITED");
+    }
+    let server = host.warm().await;
+    host.end(server).await;
+}

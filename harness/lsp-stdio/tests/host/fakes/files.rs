@@ -90,9 +90,14 @@ impl FakeFiles {
         }
     }
 
-    /// The next read panics.
+    /// The next lookup or read panics.
     pub(crate) fn panic_once(&self) {
         self.lock().panics = true;
+    }
+
+    fn break_if_told(&self) {
+        let broken = std::mem::take(&mut self.lock().panics);
+        assert!(!broken, "the file system is broken");
     }
 
     fn canonical(&self, root: &str) -> Result<Workspace, WorkspaceError> {
@@ -121,6 +126,7 @@ impl FileSystem for FakeFiles {
             permit = self.lookups.acquire() => permit.expect("never closed").forget(),
             reason = cancel.cancelled() => return Err(WorkspaceError::Cancelled(reason)),
         }
+        self.break_if_told();
         self.canonical(root)
     }
 
@@ -136,8 +142,7 @@ impl FileSystem for FakeFiles {
             permit = self.reads.acquire() => permit.expect("never closed").forget(),
             reason = cancel.cancelled() => return Err(SourceError::Cancelled(reason)),
         }
-        let broken = std::mem::take(&mut self.lock().panics);
-        assert!(!broken, "the file system is broken");
+        self.break_if_told();
         let workspace = self.canonical(&request.workspace_root)?;
         let path = workspace.path.join(&request.file_path);
         let missing = || SourceError::Missing {
