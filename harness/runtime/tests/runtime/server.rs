@@ -60,12 +60,13 @@ impl Servers {
         assert_eq!(*self.0.log.borrow(), lines);
     }
 
-    /// Waits until `line` has happened.
+    /// Waits until `line` has happened; what never comes is a failure, not a test that hangs.
     pub(crate) async fn saw(&self, line: &str) {
         let mut log = self.0.log.subscribe();
-        log.wait_for(|log| log.contains(&line))
-            .await
-            .expect("the log lives as long as self");
+        let seen = log.wait_for(|log| log.contains(&line));
+        let seen = tokio::time::timeout(Duration::from_secs(20), seen).await;
+        let seen = seen.unwrap_or_else(|_| panic!("{line:?} never happened"));
+        seen.expect("the log lives as long as self");
     }
 
     /// Speaks the protocol until `exit` or the end of input.
