@@ -150,6 +150,13 @@ impl Installer {
         let typed = invocation.typed();
         Ok(match run.await {
             Ok(finished) if finished.status.success() => {
+                // A proxy without its component can pass on to the next program of its name on
+                // PATH: that one is found by itself, with its own path to report.
+                if let Some(said) = passes_on(&finished.stderr)
+                    && let Some(component) = proxy_component(entry, &asked)
+                {
+                    return Ok(Err(without_component(component, said)));
+                }
                 let output = format!("{}{}", finished.stdout, finished.stderr);
                 Ok(read_version(&entry.version, &output).unwrap_or_else(|| "unknown".to_owned()))
             }
@@ -158,10 +165,7 @@ impl Installer {
                     telling_line(&finished.stderr).or_else(|| telling_line(&finished.stdout));
                 let said = said.unwrap_or("without a word");
                 Err(match proxy_component(entry, &asked) {
-                    Some(component) => format!(
-                        "it is rustup's proxy, and the {component} component is not installed \
-                         (it says: {said})"
-                    ),
+                    Some(component) => without_component(component, said),
                     None => format!("`{typed}` failed ({}): {said}", finished.status),
                 })
             }
@@ -173,6 +177,18 @@ impl Installer {
             Err(RunError::Start(error)) => Err(format!("`{typed}` does not start: {error}")),
         })
     }
+}
+
+fn without_component(component: &str, said: &str) -> String {
+    format!("it is rustup's proxy, and the {component} component is not installed (it says: {said})")
+}
+
+/// The line in which rustup's proxy says that it runs another program in place of its component.
+fn passes_on(stderr: &str) -> Option<&str> {
+    stderr
+        .lines()
+        .map(str::trim)
+        .find(|line| line.contains("falling back to"))
 }
 
 fn suspect_in(entry: &Entry, recipe: &Recipe, slot: &Slot) -> Suspect {

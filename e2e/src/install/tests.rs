@@ -252,6 +252,23 @@ async fn the_proxy_of_rustup_without_the_component_is_said_to_be_one() {
 }
 
 #[tokio::test]
+async fn the_proxy_of_rustup_that_passes_on_gives_way_to_what_it_passes_on_to() {
+    let bench = Bench::new(&[
+        ("rustup", "rustup-with-proxies"),
+        ("foo-server", "rustup-with-proxies"),
+    ]);
+    std::fs::write(bench.path("components/falls-back"), "").unwrap();
+    bench.put("system", "foo-server", "server-works");
+    let located = bench.locate(&entry(&[RUSTUP])).await.unwrap();
+    assert_eq!(located.command, bench.path("system/foo-server"));
+    let reason = &located.rejected[0].reason;
+    assert!(
+        reason.starts_with("it is rustup's proxy, and the foo component is not installed"),
+        "{reason}"
+    );
+}
+
+#[tokio::test]
 async fn a_program_that_never_tells_its_version_is_ended_and_absent() {
     let mut bench = Bench::new(&[("foo-server", "server-never-answers")]);
     bench.installer.probe_limit = Duration::from_millis(50);
