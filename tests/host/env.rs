@@ -357,12 +357,7 @@ fn a_helper_of_a_dead_server_is_gone_before_its_replacement_starts() {
             .iter()
             .any(|member| member.pid == helper)
     );
-    let of_kind = |kind: &'static str| over.when(move |event| is_note(event, kind));
-    assert!(of_kind("terminated")[0] < of_kind("spawn")[1]);
-}
-
-fn is_note(event: &dsh_transcript::Event, kind: &str) -> bool {
-    matches!(&event.body, dsh_transcript::EventBody::Note { kind: k, .. } if k == kind)
+    assert!(over.when_noted("terminated")[0] < over.when_noted("spawn")[1]);
 }
 
 /// ENV-6: ending is idempotent: a tree that is being ended when the provider is disposed is ended

@@ -7,7 +7,10 @@
 
 mod support;
 
+mod cancel;
 mod config;
+mod crash;
+mod dispose;
 mod env;
 mod errors;
 mod framing;
@@ -15,4 +18,6 @@ mod handshake;
 mod open;
 mod requests;
 mod results;
+mod runtime;
+mod servers;
 mod workspace;

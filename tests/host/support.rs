@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 pub(crate) use files::{Files, Gate};
+pub(crate) use leftovers::marked;
 pub(crate) use over::Over;
 pub(crate) use processes::Processes;
 
@@ -289,6 +290,7 @@ impl Setup {
             seam,
             files,
             processes,
+            configs: BTreeMap::new(),
             providers: BTreeMap::new(),
             registrations: Mutex::default(),
             root,
@@ -298,6 +300,7 @@ impl Setup {
         for server in self.servers {
             let (id, config, script) = server.config(&bench.control, &bench.root);
             bench._scripts.extend(script);
+            bench.configs.insert(id.clone(), config.clone());
             let (files, processes) = (bench.files.clone(), bench.processes.clone());
             let provider = StdioProvider::new(&id, config, files, processes)
                 .await
@@ -326,6 +329,7 @@ pub(crate) struct Bench {
     pub(crate) seam: LspRegistry,
     pub(crate) files: Arc<Files>,
     pub(crate) processes: Arc<Processes>,
+    configs: BTreeMap<String, ServerConfig>,
     providers: BTreeMap<String, Arc<StdioProvider>>,
     registrations: Mutex<Vec<Registration>>,
     /// The canonical folder of the test: `ws` is the workspace, `tmp` the servers' TMPDIR.
@@ -370,6 +374,11 @@ impl Bench {
     /// The only provider, or the first by id.
     pub(crate) fn provider(&self) -> &Arc<StdioProvider> {
         self.providers.values().next().expect("there is one")
+    }
+
+    /// Its configuration, for a host of one's own.
+    pub(crate) fn config(&self) -> &ServerConfig {
+        self.configs.values().next().expect("there is one")
     }
 
     /// Asks and waits for the outcome. `at` is `file:line:column`, one-based.
@@ -433,10 +442,7 @@ impl Bench {
 
     /// Waits until a process has recorded a note of this kind.
     pub(crate) async fn noted(&self, process: u32, kind: &str) -> Event {
-        let wanted = |event: &Event| {
-            event.process == Some(process)
-                && matches!(&event.body, EventBody::Note { kind: k, .. } if k == kind)
-        };
+        let wanted = |event: &Event| event.process == Some(process) && is_note(event, kind);
         self.control.wait_for(wanted).await
     }
 
@@ -453,11 +459,18 @@ impl Bench {
     /// Waits until the host looks at a workspace (`workspace`) or reads a source (`source`) for
     /// the given time, from 1.
     pub(crate) async fn looked(&self, what: &str, times: usize) {
+        self.noted_times(&format!("fs.{what}"), times).await;
+    }
+
+    /// Waits until so many processes were started.
+    pub(crate) async fn started(&self, times: usize) {
+        self.noted_times("started", times).await;
+    }
+
+    async fn noted_times(&self, kind: &str, times: usize) {
         let mut seen = 0;
         let wanted = |event: &Event| {
-            seen += usize::from(
-                matches!(&event.body, EventBody::Note { kind, .. } if *kind == format!("fs.{what}")),
-            );
+            seen += usize::from(is_note(event, kind));
             seen == times
         };
         self.control.wait_for(wanted).await;
@@ -466,9 +479,11 @@ impl Bench {
     /// How often the host looked at a workspace (`workspace`) or read a source (`source`) so far.
     pub(crate) fn looks(&self, what: &str) -> usize {
         let kind = format!("fs.{what}");
-        let is_look =
-            |event: &&Event| matches!(&event.body, EventBody::Note { kind: k, .. } if *k == kind);
-        self.control.events().iter().filter(is_look).count()
+        self.control
+            .events()
+            .iter()
+            .filter(|event| is_note(event, &kind))
+            .count()
     }
 
     /// What a process has read so far, by short names. Only of what was awaited it is certain to
@@ -593,6 +608,11 @@ pub(crate) fn request(workspace: &str, operation: Operation, at: &str) -> QueryR
         },
         workspace_root: workspace.to_owned(),
     }
+}
+
+/// Whether an event is a note of this kind.
+pub(crate) fn is_note(event: &Event, kind: &str) -> bool {
+    matches!(&event.body, EventBody::Note { kind: k, .. } if k == kind)
 }
 
 /// The failure's message, if the code is this one.

@@ -7,7 +7,7 @@ use dsh_transcript::{Direction, Event, EventBody, View};
 use serde_json::Value;
 
 use super::processes::Spawned;
-use super::uri_of;
+use super::{is_note, uri_of};
 
 /// A test that has run. Processes are numbered from 1, in the order in which they reported.
 pub(crate) struct Over {
@@ -156,6 +156,22 @@ impl Over {
             .filter(|event| wanted(event))
             .map(|event| event.seq)
             .collect()
+    }
+
+    /// The positions in the transcript of the notes of a kind.
+    pub(crate) fn when_noted(&self, kind: &str) -> Vec<u64> {
+        self.when(|event| is_note(event, kind))
+    }
+
+    /// How many processes were started.
+    pub(crate) fn spawned_so_many(&self) -> usize {
+        self.spawned.len()
+    }
+
+    /// The process that was started at this place, from 0; for those that do not report.
+    #[track_caller]
+    pub(crate) fn spawned_at(&self, place: usize) -> &Spawned {
+        &self.spawned[place]
     }
 
     /// The positions in the transcript of messages that a process has read.
