@@ -218,6 +218,9 @@ pub struct CargoRecipe {
     /// Features to turn on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
+    /// Variables the build is given.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
     /// About how long the build takes on two cores, in minutes; a long build is announced.
     pub minutes: u32,
     /// Whether the build is too long to be started unasked on a machine of a CI.

@@ -180,7 +180,9 @@ impl Installer {
 }
 
 fn without_component(component: &str, said: &str) -> String {
-    format!("it is rustup's proxy, and the {component} component is not installed (it says: {said})")
+    format!(
+        "it is rustup's proxy, and the {component} component is not installed (it says: {said})"
+    )
 }
 
 /// The line in which rustup's proxy says that it runs another program in place of its component.

@@ -27,7 +27,7 @@ pub(super) struct Invocation {
     program: PathBuf,
     args: Vec<OsString>,
     folder: PathBuf,
-    set: Vec<(&'static str, OsString)>,
+    set: Vec<(OsString, OsString)>,
 }
 
 impl Invocation {
@@ -52,8 +52,8 @@ impl Invocation {
     }
 
     /// Sets a variable for this program only.
-    pub(super) fn with(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
-        self.set.push((name, value.into()));
+    pub(super) fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.set.push((name.into(), value.into()));
         self
     }
 

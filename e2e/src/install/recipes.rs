@@ -233,7 +233,10 @@ impl Cook<'_> {
         args.push(format!("{}@{}", recipe.package, recipe.version).into());
         // The build goes on where an interrupted one stopped.
         let build = slot.folder.join(cache::BUILD);
-        let invocation = Invocation::new(cargo, args, &slot.folder);
+        let mut invocation = Invocation::new(cargo, args, &slot.folder);
+        for (name, value) in &recipe.variables {
+            invocation = invocation.with(name, value);
+        }
         self.run(&invocation.with("CARGO_TARGET_DIR", build.clone()))
             .await?;
         std::fs::remove_dir_all(&build).or_else(|source| match source.kind() {

@@ -17,7 +17,8 @@ use crate::catalogue::Entry;
 
 const NPM: &str = "{kind: npm, package: foo-server, version: 1.2.3, node: 18, with: {bar: 4.5.6}}";
 const PYPI: &str = "{kind: pypi, package: foo-server, version: 1.2.3}";
-const CARGO: &str = "{kind: cargo, package: foo, version: 1.2.3, minutes: 20, long: true}";
+const CARGO: &str = "{kind: cargo, package: foo, version: 1.2.3, minutes: 20, long: true, \
+                     variables: {RELEASE: 1.2.3}}";
 const RUSTUP: &str = "{kind: rustup-component, component: foo}";
 const SYSTEM: &str = "{kind: system-package, apt: [foo-server]}";
 const PATH: &str = "{kind: path}";
@@ -664,6 +665,7 @@ async fn long_builds_are_started_only_where_they_may_be_and_are_announced() {
         .await
         .unwrap();
     assert_eq!(located.command, bench.slot().join("bin/foo-server"));
+    assert_eq!(located.version, "1.2.3");
     assert!(log.has("building from source, about 20 minutes on two cores"));
     let asked = std::fs::read_to_string(bench.slot().join("asked")).unwrap();
     assert!(asked.starts_with("install --locked --root ") && asked.ends_with(" foo@1.2.3\n"));
