@@ -130,12 +130,18 @@ pub async fn check(
         cancel,
         watch,
     };
+    let at_once = async {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = work.patience() => {}
+        }
+        recording.end_all().await;
+    };
     let checked = tokio::select! {
         biased;
-        () = stop.cancelled() => None,
+        () = at_once => None,
         checked = work.carry_out(Arc::clone(&recording)) => Some(checked),
     };
-    // Also where the work was dropped half-way, no process outlives it.
     recording.end_all().await;
     let workspace = place.end(options.keep);
     let mut checked = checked.ok_or(CheckError::Stopped)?;
@@ -188,13 +194,27 @@ impl Check<'_> {
         }
     }
 
-    async fn mount(&self, recording: Arc<RecordingSubprocess>) -> Result<Runtime, String> {
-        let limits = self
-            .target
+    fn limits(&self) -> Limits {
+        self.target
             .limits
-            .unwrap_or_else(|| Limits::within(self.options.budget));
+            .unwrap_or_else(|| Limits::within(self.options.budget))
+    }
+
+    /// Ends when an interruption has had the time that an end in order may take.
+    async fn patience(&self) {
+        self.cancel.cancelled().await;
+        let limits = self.limits();
+        let order = Duration::from_millis(limits.shutdown_ms + limits.kill_grace_ms);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the bounds of an interruption are durations of the contract"
+        )]
+        tokio::time::sleep(order + Duration::from_millis(700)).await;
+    }
+
+    async fn mount(&self, recording: Arc<RecordingSubprocess>) -> Result<Runtime, String> {
         let text = Target {
-            limits: Some(limits),
+            limits: Some(self.limits()),
             ..self.target.clone()
         }
         .deployment();

@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Also run recipes of the system's package manager, which are printed otherwise
     #[arg(long, requires = "install")]
     system: bool,
-    /// Seconds that each probe may wait for the known answer
+    /// Seconds that each probe may wait for the known answer; below 5 it bounds the shutdown too
     #[arg(long, value_name = "S", default_value = "60", value_parser = seconds)]
     budget: Duration,
     /// Any server: its program and arguments, split as a shell would
@@ -66,7 +66,8 @@ pub(crate) struct Args {
     /// Extension and language id of what the server of --command serves
     #[arg(long, value_name = ".EXT=LANGUAGE", requires = "command")]
     ext: Vec<Extension>,
-    /// The folder the server of --command works in; an empty temporary one without this
+    /// The folder the server of --command works in, and may write into; an empty temporary one
+    /// without this
     #[arg(long, value_name = "DIR", requires = "command")]
     workspace: Option<PathBuf>,
     /// Where to ask the server of --command; answers are judged for shape

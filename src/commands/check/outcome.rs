@@ -115,7 +115,14 @@ impl Outcome {
             },
             date: shell::date(),
             interrupted,
-            runs: self.runs.into_iter().flatten().collect(),
+            runs: self
+                .runs
+                .into_iter()
+                .zip(&self.names)
+                .filter_map(|(run, name)| {
+                    run.or_else(|| interrupted.then(|| empty(name, Conclusion::Interrupted)))
+                })
+                .collect(),
         };
         let mut written = true;
         for (index, format) in self.formats.iter().enumerate() {
@@ -191,7 +198,20 @@ fn to_stdout(text: &str) -> bool {
 
 /// The run of a server that is not there.
 pub(super) fn absent(name: &str, reason: &str) -> Checked {
-    let run = Run {
+    let conclusion = Conclusion::Untestable {
+        reason: reason.to_owned(),
+        musts: Vec::new(),
+    };
+    Checked {
+        run: empty(name, conclusion),
+        events: Vec::new(),
+        workspace: None,
+    }
+}
+
+/// A run in which nothing was judged.
+fn empty(name: &str, conclusion: Conclusion) -> Run {
+    Run {
         subject: Subject {
             kind: SubjectKind::Server,
             name: name.to_owned(),
@@ -205,20 +225,12 @@ pub(super) fn absent(name: &str, reason: &str) -> Checked {
         seed: None,
         budget_ms: None,
         duration_us: 0,
-        conclusion: Conclusion::Untestable {
-            reason: reason.to_owned(),
-            musts: Vec::new(),
-        },
+        conclusion,
         cases: Vec::new(),
         operations: Vec::new(),
         totals: Totals::default(),
         coverage: Vec::new(),
         transcript: None,
         remarks: Vec::new(),
-    };
-    Checked {
-        run,
-        events: Vec::new(),
-        workspace: None,
     }
 }
