@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 pub(crate) const BIN: &str = env!("CARGO_BIN_EXE_dsh-fake-lsp");
 
 /// After this a test has failed; nothing is expected to take anywhere near it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// One server with its pipes. Dropping it kills and reaps it.
 pub(crate) struct Client {

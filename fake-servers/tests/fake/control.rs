@@ -13,7 +13,7 @@ use crate::client::{BIN, Client, open, position};
 
 /// Puts a deadline around what should take no time.
 async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), work)
+    tokio::time::timeout(Duration::from_secs(90), work)
         .await
         .expect("it should come soon")
 }

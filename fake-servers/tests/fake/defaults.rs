@@ -131,9 +131,9 @@ fn messages_in_any_pieces_are_served() {
 #[test]
 fn a_large_document_and_a_large_answer_pass() {
     let mut client = Client::ready(
-        "[{on: textDocument/hover, do: [{reply: {contents: '${repeat:15900000:x}'}}]}]",
+        "[{on: textDocument/hover, do: [{reply: {contents: '${repeat:3000000:x}'}}]}]",
     );
-    let text = "y".repeat(4_000_000);
+    let text = "y".repeat(2_000_000);
     client.tell(
         "textDocument/didOpen",
         &crate::client::open("file:///w/a", &text),
@@ -141,7 +141,7 @@ fn a_large_document_and_a_large_answer_pass() {
     let answer = client.hover();
     assert_eq!(
         answer["result"]["contents"].as_str().map(str::len),
-        Some(15_900_000)
+        Some(3_000_000)
     );
 }
 
