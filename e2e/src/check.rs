@@ -17,8 +17,9 @@ use dsh_transcript::{Event, EventBody, Recorder, jsonl};
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{self, Question, Seam};
-use crate::judge::{Asked, Knowledge, Observed, PROBES, Probe, judge};
+use crate::judge::{Asked, Knowledge, Observed, judge};
 use crate::place::At;
+use crate::probes::{PROBES, Probe, Reach};
 use crate::readiness::{End, Track};
 use crate::recording::RecordingSubprocess;
 use crate::samples::{LaidOut, Operation, Sample};
@@ -268,10 +269,10 @@ impl Check<'_> {
         }
     }
 
-    /// How many questions are worth asking for the probes that were chosen.
-    fn wants(&self, clauses: &[&str]) -> bool {
-        let only = &self.options.only;
-        only.is_empty() || only.iter().any(|probe| clauses.contains(&probe.clause))
+    /// How far the server has to be driven for the probes that were chosen.
+    fn reach(&self) -> Reach {
+        let chosen = self.options.only.iter().map(|probe| probe.reach);
+        chosen.max().unwrap_or(Reach::ChangedText)
     }
 
     async fn ask_sample<'a>(
@@ -281,9 +282,7 @@ impl Check<'_> {
         laid_out: &LaidOut<'_>,
         findings: &mut Findings,
     ) {
-        if !self.wants(&[
-            "QUA-4", "QUA-5", "QUA-6", "QUA-7", "QUA-8", "QUA-9", "QUA-17",
-        ]) {
+        if self.reach() < Reach::Answers {
             let Some(first) = sample.questions.first() else {
                 return;
             };
@@ -295,7 +294,7 @@ impl Check<'_> {
         findings.questions = asked;
         seam.take(put);
         self.go_round(seam, &mut findings.questions).await;
-        if !self.wants(&["QUA-5"]) {
+        if self.reach() < Reach::ChangedText {
             return;
         }
         for reopened in &sample.reopened {

@@ -13,12 +13,12 @@ mod wire;
 #[cfg(test)]
 pub(crate) mod wiretap;
 
-use dsh_reports::{Case, Level, Verdict};
-use dsh_scenarios::Clauses;
+use dsh_reports::{Case, Verdict};
 use dsh_transcript::{Event, EventBody, View};
 use serde_json::Value;
 
 use crate::evidence;
+use crate::probes::Probe;
 use crate::readiness::Track;
 use crate::samples::Operation;
 
@@ -84,118 +84,6 @@ impl<'a> Observed<'a> {
 
     fn around(&self, seq: u64) -> Vec<dsh_reports::Evidence> {
         evidence::around(self.events, seq)
-    }
-}
-
-/// A probe: the clause it judges, and how it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
-    /// The clause, which is also the probe's name.
-    pub clause: &'static str,
-    /// The part of the report it is shown in.
-    pub group: &'static str,
-    /// What it does, in a sentence.
-    pub summary: &'static str,
-}
-
-/// Every probe, in the order in which it is shown.
-pub const PROBES: [Probe; 11] = [
-    probe(
-        "QUA-1",
-        "start",
-        "starts the server in the sample workspace and waits for its answer to initialize",
-    ),
-    probe(
-        "QUA-2",
-        "start",
-        "reads the position encoding out of the initialize result",
-    ),
-    probe(
-        "QUA-3",
-        "start",
-        "reads the document synchronization out of the initialize result",
-    ),
-    probe(
-        "QUA-11",
-        "start",
-        "counts which of the four operations are advertised",
-    ),
-    probe(
-        "QUA-4",
-        "answers",
-        "asks each advertised operation the sample's question until its known answer is stable",
-    ),
-    probe(
-        "QUA-5",
-        "answers",
-        "changes a file on disk, opens it again with version 1 and expects the new answer",
-    ),
-    probe(
-        "QUA-7",
-        "answers",
-        "judges the shape of every answer on the raw JSON",
-    ),
-    probe(
-        "QUA-6",
-        "behaviour",
-        "reads the whole of stdout with a strict reader",
-    ),
-    probe(
-        "QUA-17",
-        "behaviour",
-        "looks whether answers are right although configuration is null and registrations are ignored",
-    ),
-    probe(
-        "QUA-8",
-        "end",
-        "asks for shutdown and exit, waits, and looks for processes left behind",
-    ),
-    probe(
-        "QUA-9",
-        "end",
-        "reads the exit code after shutdown and exit",
-    ),
-];
-
-const fn probe(clause: &'static str, group: &'static str, summary: &'static str) -> Probe {
-    Probe {
-        clause,
-        group,
-        summary,
-    }
-}
-
-/// The probe of a clause.
-pub fn probe_of(clause: &str) -> Option<&'static Probe> {
-    PROBES.iter().find(|probe| probe.clause == clause)
-}
-
-impl Probe {
-    /// The level of its clause, which lives with the clause.
-    pub fn level(&self) -> Level {
-        match Clauses::embedded()
-            .get(self.clause)
-            .map(|clause| clause.level)
-        {
-            Some(dsh_scenarios::Level::Should) => Level::Should,
-            // A test holds that every probe has a clause.
-            Some(dsh_scenarios::Level::Must) | None => Level::Must,
-        }
-    }
-
-    fn case(&self, verdict: Verdict, message: impl Into<String>) -> Case {
-        Case::new(self.clause, self.level(), self.group, verdict, message)
-    }
-
-    /// A MUST that does not hold fails, a SHOULD gives a note.
-    fn missed(&self, message: impl Into<String>, expected: &str) -> Case {
-        let verdict = match self.level() {
-            Level::Must => Verdict::Fail,
-            Level::Should => Verdict::Note,
-        };
-        let mut case = self.case(verdict, message);
-        case.expected = Some(expected.to_owned());
-        case
     }
 }
 

@@ -14,6 +14,7 @@ pub mod install;
 mod judge;
 mod outcome;
 mod place;
+mod probes;
 mod query;
 mod readiness;
 mod recording;
@@ -22,8 +23,8 @@ mod shape;
 mod target;
 
 pub use check::{CheckError, CheckOptions, Checked, Ground, Step, check};
-pub use judge::{PROBES, Probe, probe_of};
 pub use place::{At, NotAPlace};
+pub use probes::{PROBES, Probe, probe_of};
 pub use query::{Asking, Told, query};
 pub use recording::RecordingSubprocess;
 pub use target::{Limits, Target};

@@ -10,7 +10,8 @@ use dsh_scenarios::{Clause, Clauses, Profile};
 use dsh_transcript::{Direction, EventBody, View};
 
 use super::Check;
-use crate::judge::{Observed, Probe, probe_of};
+use crate::judge::Observed;
+use crate::probes::{Probe, probe_of};
 
 /// What no clause judges.
 pub(super) struct Told<'a> {

@@ -4,7 +4,8 @@ use dsh_reports::{Case, Evidence, Verdict, duration};
 use dsh_transcript::{Direction, Event, EventBody, Exchange};
 
 use super::handshake::{advertised, method, provider, sync_is_compatible};
-use super::{Asked, Knowledge, Observed, Probe};
+use super::{Asked, Knowledge, Observed};
+use crate::probes::Probe;
 use crate::readiness::{Answer, End};
 use crate::samples::Operation;
 use crate::shape;

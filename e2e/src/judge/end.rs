@@ -3,8 +3,9 @@
 use dsh_reports::{Case, Verdict, duration};
 use dsh_transcript::{Direction, Event, EventBody, Termination};
 
-use super::{Observed, Probe};
+use super::Observed;
 use crate::evidence::{self, TERMINATE, names};
+use crate::probes::Probe;
 
 /// The end of the process that was asked to shut down.
 struct Ending<'a> {

@@ -4,8 +4,9 @@ use dsh_reports::{Case, Verdict};
 use dsh_transcript::{Direction, Event, EventBody, View};
 use serde_json::{Value, json};
 
-use super::{Observed, Probe, obituary};
+use super::{Observed, obituary};
 use crate::evidence;
+use crate::probes::Probe;
 use crate::samples::Operation;
 
 /// The `initialize` exchange of one process.

@@ -3,8 +3,9 @@
 use dsh_reports::{Case, Verdict};
 use dsh_transcript::{Direction, Envelope, Event, EventBody, Malformed};
 
-use super::{Knowledge, Observed, Probe};
+use super::{Knowledge, Observed};
 use crate::evidence::{TERMINATE, quote};
+use crate::probes::Probe;
 use crate::readiness::End;
 use crate::shape;
 

@@ -3,8 +3,9 @@
 use dsh_transcript::{Direction, Event, EventBody, Frame, Malformed, Member, Raw, Termination};
 use serde_json::{Value, json};
 
-use super::{Asked, Knowledge, Observed, Probe, judge, probe_of};
+use super::{Asked, Knowledge, Observed, judge};
 use crate::evidence::TERMINATE;
+use crate::probes::{PROBES, Probe, probe_of};
 use crate::readiness::{Answer, Reply, Track};
 use crate::samples::Operation;
 use dsh_reports::Case;
@@ -357,5 +358,5 @@ impl Tape {
 
 /// The clause's probe, for messages.
 pub(crate) fn clauses() -> impl Iterator<Item = &'static Probe> {
-    super::PROBES.iter()
+    PROBES.iter()
 }
