@@ -63,8 +63,12 @@ impl LocalControl {
             watched: CancellationToken::new(),
         });
         let mut set = JoinSet::new();
-        set.spawn(watch(Arc::clone(&shared)));
-        set.spawn(drain(Arc::clone(&shared), stderr));
+        set.spawn(watch(Watching::new(&shared)));
+        set.spawn(drain(
+            Arc::clone(&shared),
+            stderr,
+            shared.stderr_end.clone().drop_guard(),
+        ));
         Self {
             shared,
             input,
@@ -127,7 +131,9 @@ impl ProcessControl for LocalControl {
             let mut tasks = self.tasks();
             if !tasks.terminating {
                 tasks.terminating = true;
-                tasks.set.spawn(terminate(Arc::clone(&self.shared), grace));
+                tasks
+                    .set
+                    .spawn(terminate(Terminating::new(&self.shared), grace));
             }
         }
         self.shared.report.wait().await.clone()
@@ -140,42 +146,64 @@ impl Shared {
     }
 }
 
-/// Ends the tree if the task that holds it does not come to its end: the runtime is shutting down.
-struct KillUnfinished {
-    tree: Arc<Tree>,
+/// What the task that watches owes when it ends. Part of its future from the start: a runtime that
+/// shuts down drops tasks that never ran, too.
+struct Watching {
+    shared: Arc<Shared>,
     finished: bool,
 }
 
-impl KillUnfinished {
-    fn new(shared: &Shared) -> Self {
+impl Watching {
+    fn new(shared: &Arc<Shared>) -> Self {
         Self {
-            tree: Arc::clone(&shared.tree),
+            shared: Arc::clone(shared),
             finished: false,
         }
     }
 }
 
-impl Drop for KillUnfinished {
+impl Drop for Watching {
     fn drop(&mut self) {
         if !self.finished {
-            self.tree.kill_now();
+            self.shared.tree.kill_now();
+        }
+        self.shared.watched.cancel();
+    }
+}
+
+async fn watch(mut watching: Watching) {
+    watching.shared.tree.watch().await;
+    watching.finished = true;
+}
+
+/// The same for the task that terminates: whoever waits for its report is released.
+struct Terminating {
+    shared: Arc<Shared>,
+    report: Option<TerminationReport>,
+}
+
+impl Terminating {
+    fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            report: None,
         }
     }
 }
 
-async fn watch(shared: Arc<Shared>) {
-    let _watched: DropGuard = shared.watched.clone().drop_guard();
-    let mut unfinished = KillUnfinished::new(&shared);
-    shared.tree.watch().await;
-    unfinished.finished = true;
+impl Drop for Terminating {
+    fn drop(&mut self) {
+        let report = self.report.take().unwrap_or_else(|| {
+            self.shared.tree.kill_now();
+            TerminationReport::default()
+        });
+        self.shared.report.reach(report);
+    }
 }
 
-async fn terminate(shared: Arc<Shared>, grace: Duration) {
-    // Dropped in reverse: if this is cut off, the tree is ended before anybody is told.
-    let _told = TellReport(&shared);
-    let mut unfinished = KillUnfinished::new(&shared);
+async fn terminate(mut terminating: Terminating, grace: Duration) {
+    let shared = Arc::clone(&terminating.shared);
     let report = shared.tree.terminate(grace).await;
-    unfinished.finished = true;
     shared.watched.cancelled().await;
     if timeout(STDERR_AFTER_END, shared.stderr_end.cancelled())
         .await
@@ -184,21 +212,13 @@ async fn terminate(shared: Arc<Shared>, grace: Duration) {
         shared.stop_reading.cancel();
         shared.stderr_end.cancelled().await;
     }
-    shared.report.reach(report);
-}
-
-/// Releases those who wait for a report also when the work on it was cut off.
-struct TellReport<'a>(&'a Shared);
-
-impl Drop for TellReport<'_> {
-    fn drop(&mut self) {
-        self.0.report.reach(TerminationReport::default());
-    }
+    terminating.report = Some(report);
 }
 
 /// Reads stderr to its end, so that the child never blocks on it (ENV-5).
-async fn drain(shared: Arc<Shared>, stderr: impl AsyncRead) {
-    let _end: DropGuard = shared.stderr_end.clone().drop_guard();
+///
+/// `_end` tells of the end, also where this was never run.
+async fn drain(shared: Arc<Shared>, stderr: impl AsyncRead, _end: DropGuard) {
     let mut stderr = pin!(stderr);
     let mut chunk = vec![0; CHUNK];
     loop {

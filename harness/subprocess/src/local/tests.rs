@@ -509,6 +509,21 @@ fn dropping_the_runtime_ends_the_tree() {
     }
 }
 
+/// DIS-6: also where the tasks that follow the child never ran.
+#[test]
+fn dropping_the_runtime_at_once_ends_the_tree() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.expect("a runtime");
+    let child = runtime.block_on(provider().spawn(spec("/bin/sleep", &["3600"])));
+    let child = child.expect("started");
+    assert!(alive(child.control.pid()));
+    drop(runtime);
+    assert!(!alive(child.control.pid()));
+    assert_eq!(child.control.exited(), Some(ChildExit::Signal(9)));
+}
+
 #[track_caller]
 fn check_refused(error: impl std::fmt::Display, executable: &str, cwd: &str, reason: &str) {
     assert_eq!(

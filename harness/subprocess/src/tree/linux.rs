@@ -269,10 +269,12 @@ impl Tree {
         let mut known = HashSet::new();
         loop {
             self.kill_group();
+            let survey = self.survey(true, &known);
+            let looked = survey.is_ok();
             let Survey {
                 mut members,
                 escaped,
-            } = self.survey(true, &known).unwrap_or_default();
+            } = survey.unwrap_or_default();
             members.extend(escaped);
             known.extend(members.iter().map(Pinned::identity));
             for member in &members {
@@ -280,7 +282,7 @@ impl Tree {
                 let _ = member.signal(Signal::KILL);
             }
             pin::block_until_ended(&members, deadline);
-            if members.is_empty() || Instant::now() >= deadline {
+            if (looked && members.is_empty()) || Instant::now() >= deadline {
                 break;
             }
         }

@@ -32,14 +32,9 @@ impl Pinned {
         };
         let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(descriptor) => descriptor,
-            Err(errno) => {
-                let error = io::Error::from(errno);
-                return if table::out_of_descriptors(&error) {
-                    Err(error)
-                } else {
-                    Ok(None)
-                };
-            }
+            // Gone, or its number is a thread's by now.
+            Err(Errno::SRCH | Errno::NOENT | Errno::INVAL) => return Ok(None),
+            Err(errno) => return Err(errno.into()),
         };
         let same = table::read_one(process.pid)?
             .is_some_and(|again| again.identity() == process.identity());

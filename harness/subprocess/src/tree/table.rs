@@ -51,16 +51,32 @@ pub(super) fn read() -> io::Result<Vec<Process>> {
     Ok(processes)
 }
 
-/// Reads one entry; `None` if there is no such process.
+/// Reads one entry; `None` if there is no such process. Anything else that hides one is an error.
 pub(super) fn read_one(pid: i32) -> io::Result<Option<Process>> {
     // The line has 52 numbers and a name of at most 64 bytes.
     let mut line = [0; 2048];
     let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut line));
     match read {
-        Ok(length) => Ok(parse(&line[..length])),
-        Err(error) if out_of_descriptors(&error) => Err(error),
-        Err(_) => Ok(None),
+        Ok(length) => match parse(&line[..length]) {
+            None => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a stat line without its fields",
+            )),
+            process => Ok(process),
+        },
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
     }
+}
+
+/// Whether the process ended, or was never to be seen by us.
+fn is_gone(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(
+        errno,
+        Some(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM)
+    )
 }
 
 /// What is known of a process's environment.
@@ -79,11 +95,11 @@ pub(super) fn environment(process: &Process) -> io::Result<Environment> {
     let pid = process.pid;
     let block = match std::fs::read(format!("/proc/{pid}/environ")) {
         Ok(block) => block,
-        Err(error) if out_of_descriptors(&error) => return Err(error),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_ours(pid) => {
             return Ok(Environment::Denied);
         }
-        Err(_) => return Ok(Environment::Block(Vec::new())),
+        Err(error) if is_gone(&error) => return Ok(Environment::Block(Vec::new())),
+        Err(error) => return Err(error),
     };
     match read_one(pid)? {
         Some(again) if again.identity() == process.identity() && !again.zombie => {
@@ -106,15 +122,6 @@ fn is_ours(pid: i32) -> bool {
         .find_map(|line| line.strip_prefix("Uid:"))
         .and_then(|users| users.split_whitespace().nth(1));
     user.and_then(|user| user.parse().ok()) == Some(rustix::process::geteuid().as_raw())
-}
-
-/// The one failure that hides processes instead of telling that they are gone.
-pub(super) fn out_of_descriptors(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM)
-    )
 }
 
 /// Parses a `stat` line. The name stands in parentheses and may hold anything, parentheses too.
