@@ -383,7 +383,7 @@ fn a_body_of_exactly_the_limit_is_read() {
 #[test]
 fn a_body_of_one_byte_over_the_limit_is_fatal() {
     let (message, _) = fatal_with([answer_of(1_001)], |config| {
-        config.max_message_bytes = 1_000
+        config.max_message_bytes = 1_000;
     });
     assert!(
         message.contains("1001 bytes") && message.contains("maxMessageBytes (1000)"),

@@ -34,7 +34,7 @@ pub(crate) use over::Over;
 pub(crate) use processes::Processes;
 
 /// How long a test may take before it counts as hanging. Nothing takes anywhere near it.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_mins(2);
 
 /// The executable that contains the fake server.
 pub(crate) const EXECUTABLE: &str = env!("CARGO_BIN_EXE_dsh-conform");
@@ -82,8 +82,11 @@ struct Server {
     id: String,
     extension: String,
     runs: Runs,
-    configure: Vec<Box<dyn FnOnce(&mut ServerConfig)>>,
+    configure: Vec<Configure>,
 }
+
+/// A change of the configuration.
+type Configure = Box<dyn FnOnce(&mut ServerConfig)>;
 
 enum Runs {
     Fake(Box<FakeServer>),
@@ -295,11 +298,11 @@ impl Setup {
             registrations: Mutex::default(),
             root,
             workspace,
-            _scripts: Vec::new(),
+            scripts: Vec::new(),
         };
         for server in self.servers {
             let (id, config, script) = server.config(&bench.control, &bench.root);
-            bench._scripts.extend(script);
+            bench.scripts.extend(script);
             bench.configs.insert(id.clone(), config.clone());
             let (files, processes) = (bench.files.clone(), bench.processes.clone());
             let provider = StdioProvider::new(&id, config, files, processes)
@@ -335,7 +338,7 @@ pub(crate) struct Bench {
     /// The canonical folder of the test: `ws` is the workspace, `tmp` the servers' TMPDIR.
     pub(crate) root: PathBuf,
     workspace: PathBuf,
-    _scripts: Vec<FakeCommand>,
+    scripts: Vec<FakeCommand>,
 }
 
 impl Bench {
@@ -451,9 +454,24 @@ impl Bench {
         self.control.wait_held(name).await;
     }
 
-    /// Waits until a process is gone.
+    /// Waits until a process is gone: all its pipes are closed, and its status can be asked for.
     pub(crate) async fn ended(&self, process: u32) {
         self.control.wait_ended(process).await;
+        let started = |event: &Event| match event.body {
+            EventBody::ProcessStarted { pid, .. } if event.process == Some(process) => Some(pid),
+            _ => None,
+        };
+        let pid = self
+            .control
+            .events()
+            .iter()
+            .find_map(started)
+            .expect("it has started");
+        // Its end of the control channel is closed before its pipes are.
+        let gone = self
+            .instrument
+            .spawn_blocking(move || leftovers::wait_until_gone(pid));
+        gone.await.expect("waiting does not panic");
     }
 
     /// Waits until the host looks at a workspace (`workspace`) or reads a source (`source`) for
@@ -508,15 +526,6 @@ impl Bench {
             let waiting = scope.spawn(|| self.instrument.block_on(limited));
             waiting.join().expect("it came")
         })
-    }
-
-    /// The id of the request of this method that a process has read last.
-    pub(crate) async fn request_id(&self, process: u32, method: &str) -> Value {
-        let event = self.received(process, method).await;
-        event
-            .frame()
-            .and_then(|frame| frame.at("/id"))
-            .expect("requests have ids")
     }
 
     /// Unregisters and disposes as the plugin does: the routes first.

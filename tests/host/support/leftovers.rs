@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
 /// The variable by which the processes of a test are found; its value is the test's folder.
 const MARK: &str = "BENCH";
 
@@ -35,6 +37,19 @@ pub(crate) fn marked(root: &Path) -> Vec<String> {
         }
     }
     found
+}
+
+/// Waits until a child of ours has ended, without taking its status from whoever owns it.
+pub(super) fn wait_until_gone(pid: u32) {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a pid");
+    // An error says that it was reaped already.
+    let _ = waitid(
+        WaitId::Pid(pid),
+        WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+    );
 }
 
 /// No process of the test is left.

@@ -174,13 +174,6 @@ impl Over {
         &self.spawned[place]
     }
 
-    /// The positions in the transcript of messages that a process has read.
-    pub(crate) fn when_received(&self, process: u32, method: &str) -> Vec<u64> {
-        self.when(|event| {
-            event.process == Some(process) && event.is_message(Direction::ToServer, method)
-        })
-    }
-
     /// The URI of a file of the workspace, or of the workspace itself for "".
     pub(crate) fn uri(&self, name: &str) -> String {
         let path = if name.is_empty() {
