@@ -309,6 +309,30 @@ async fn cancelled_with_the_answer_on_the_wire() {
     host.end(server).await;
 }
 
+/// CAN-7: so it is where the runtime has yet to notice that the pipe has something to read.
+#[tokio::test(start_paused = true)]
+async fn cancelled_with_the_answer_on_the_wire_unnoticed() {
+    let host = host().await;
+    host.processes.read_late();
+    let mut server = host.warm().await;
+    let cancel = Cancel::new();
+    {
+        let mut query = std::pin::pin!(host.hover(&cancel));
+        let request = tokio::select! {
+            biased;
+            answer = &mut query => panic!("not answered: {answer:?}"),
+            request = server.asked() => request,
+        };
+        server
+            .reply(&request, json!({"contents": "too late"}))
+            .await;
+        cancel.cancel(CancelReason::Caller);
+        assert_eq!(query.await, Err(given_up()));
+    }
+    server.expect("textDocument/didClose").await;
+    host.end(server).await;
+}
+
 /// CAN-6: a cancelled query, and the end of its instance, touch no other workspace.
 #[tokio::test(start_paused = true)]
 async fn other_workspaces_are_left_alone() {

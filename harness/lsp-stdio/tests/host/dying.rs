@@ -199,6 +199,27 @@ async fn a_death_during_the_read() {
     host.end_alone().await;
 }
 
+/// CRS-3: a process that this very query started, and that goes before it took anything of the
+/// query, fails it: there is no second start.
+#[tokio::test(start_paused = true)]
+async fn one_start_for_one_query() {
+    let host = host().await;
+    let play = async {
+        let mut server = host.processes.next().await;
+        let initialize = server.expect("initialize").await;
+        server.close_stdin();
+        let capabilities = json!({"textDocumentSync": 1, "hoverProvider": true});
+        server
+            .reply(&initialize, json!({"capabilities": capabilities}))
+            .await;
+        server.ended().await;
+    };
+    let (answer, ()) = tokio::join!(host.ask(), play);
+    assert_eq!(answer.unwrap_err().code(), "LSP_SERVER_EXITED");
+    assert_eq!(host.processes.started(), 1);
+    host.end_alone().await;
+}
+
 /// CRS-4: the dead one's processes are gone before the next is started.
 #[tokio::test(start_paused = true)]
 async fn the_dead_are_gone_before_the_next_starts() {

@@ -1,12 +1,16 @@
 //! The subprocess service of processes that a test plays.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
 
 use async_trait::async_trait;
 use dsh_kernel::{Cancel, ExecutionWorld};
 use dsh_subprocess::{ChildIo, ChildProcess, ResolveError, SpawnError, SpawnSpec, Subprocess};
+use tokio::io::{AsyncRead, DuplexStream, ReadBuf};
 use tokio::sync::{Notify, Semaphore};
 
 use super::control::{Control, State};
@@ -29,6 +33,7 @@ struct Processes {
     pipe: usize,
     missing: Vec<String>,
     refusals: usize,
+    late: bool,
 }
 
 impl FakeProcesses {
@@ -40,6 +45,7 @@ impl FakeProcesses {
             pipe: 64 * 1024,
             missing: Vec::new(),
             refusals: 0,
+            late: false,
         };
         Self {
             world: ExecutionWorld::named(world),
@@ -57,6 +63,12 @@ impl FakeProcesses {
     /// Pipes hold this many bytes from now on.
     pub(crate) fn pipes_of(&self, bytes: usize) {
         self.lock().pipe = bytes;
+    }
+
+    /// What processes write is seen one look later than it is there, as with a pipe that the
+    /// runtime has not looked at yet.
+    pub(crate) fn read_late(&self) {
+        self.lock().late = true;
     }
 
     /// The next process cannot be started.
@@ -153,6 +165,11 @@ impl Subprocess for FakeProcesses {
         processes.controls.push(Arc::clone(&state));
         let server = Server::new(their_stdin, their_stdout, Arc::clone(&state));
         processes.started.push_back(server);
+        let stdout = Late {
+            inner: stdout,
+            late: processes.late,
+            seen: Vec::new(),
+        };
         drop(processes);
         self.spawned.notify_one();
         Ok(ChildProcess {
@@ -162,5 +179,38 @@ impl Subprocess for FakeProcesses {
             },
             control: Arc::new(Control::new(state)),
         })
+    }
+}
+
+/// A pipe's reading end that may lag one look behind.
+struct Late {
+    inner: DuplexStream,
+    late: bool,
+    seen: Vec<u8>,
+}
+
+impl AsyncRead for Late {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if !self.late {
+            return Pin::new(&mut self.inner).poll_read(cx, buf);
+        }
+        if !self.seen.is_empty() {
+            let seen = std::mem::take(&mut self.seen);
+            buf.put_slice(&seen);
+            return Poll::Ready(Ok(()));
+        }
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
+        if buf.filled().len() == before {
+            return Poll::Ready(Ok(()));
+        }
+        self.seen = buf.filled()[before..].to_vec();
+        buf.set_filled(before);
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 }
