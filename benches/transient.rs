@@ -349,8 +349,10 @@ impl Bench {
 
     async fn provider(&self) -> Arc<StdioProvider> {
         let (command, args) = self.command();
-        let mut config =
-            ServerConfig::new(command, BTreeMap::from([(".x".to_owned(), LANGUAGE.to_owned())]));
+        let mut config = ServerConfig::new(
+            command,
+            BTreeMap::from([(".x".to_owned(), LANGUAGE.to_owned())]),
+        );
         config.args = args;
         let subprocess = Arc::new(LocalSubprocess::new(BTreeMap::new()));
         StdioProvider::new(
