@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 
-use crate::client::{Client, position};
+use crate::client::{BIN, Client, position};
 
 #[test]
 fn exit_and_kill_end_it_after_what_was_written() {
@@ -23,9 +23,18 @@ fn exit_and_kill_end_it_after_what_was_written() {
         ("kill: SIGFPE", None, Some(8)),
         ("kill: SIGILL", None, Some(4)),
     ] {
-        let mut client = Client::ready(&format!(
-            "[{{on: textDocument/hover, do: [{{notify: {{method: m, params: '${{repeat:200000:x}}'}}}}, {{{action}}}]}}]"
-        ));
+        // Where it may leave a core file, so that it is seen not to.
+        let folder = tempfile::tempdir().unwrap();
+        let long = "{notify: {method: m, params: '${repeat:200000:x}'}}";
+        let script = format!("[{{on: textDocument/hover, do: [{long}, {{{action}}}]}}]");
+        let mut command = std::process::Command::new("sh");
+        command.args([
+            "-c",
+            "ulimit -S -c unlimited; exec \"$0\" --script-inline \"$1\"",
+        ]);
+        command.args([BIN, &script]).current_dir(&folder);
+        let mut client = Client::spawn(command);
+        client.initialize();
         client.ask("textDocument/hover", &position("file:///w/a"));
         assert_eq!(
             client.message()["params"].as_str().map(str::len),
@@ -36,6 +45,7 @@ fn exit_and_kill_end_it_after_what_was_written() {
         let status = client.end();
         assert_eq!((status.code(), status.signal()), (code, signal), "{action}");
         assert!(!status.core_dumped(), "{action}");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0, "{action}");
     }
 }
 
