@@ -31,16 +31,12 @@ async fn the_graceful_end() {
         server.exit(ChildExit::Code(0));
     };
     let started = Instant::now();
-    let (ended, ()) = tokio::join!(host.provider.dispose(), play);
+    let (ended, ()) = tokio::join!(host.dispose(), play);
     assert_eq!((ended, server.signals()), (Ok(()), vec![]));
     assert_eq!(started.elapsed(), Duration::ZERO);
     host.is_quiet();
     is_disposed(host.ask().await);
-    assert_eq!(
-        host.provider.dispose().await,
-        Ok(()),
-        "a second time is nothing"
-    );
+    assert_eq!(host.dispose().await, Ok(()), "a second time is nothing");
 }
 
 /// DIS-2: a server that waits for the end of its stdin gets it after half a second.
@@ -57,7 +53,7 @@ async fn stdin_is_closed_for_who_waits_for_it() {
         assert_eq!(started.elapsed(), BY_ITSELF);
         server.exit(ChildExit::Code(0));
     };
-    let (ended, ()) = tokio::join!(host.provider.dispose(), play);
+    let (ended, ()) = tokio::join!(host.dispose(), play);
     assert_eq!((ended, server.signals()), (Ok(()), vec![]));
     host.is_quiet();
 }
@@ -75,7 +71,7 @@ async fn an_unanswered_shutdown() {
         server.expect("exit").await;
         assert_eq!(started.elapsed(), SHUTDOWN);
     };
-    let (ended, ()) = tokio::join!(host.provider.dispose(), play);
+    let (ended, ()) = tokio::join!(host.dispose(), play);
     assert_eq!(
         (ended, server.signals()),
         (Ok(()), vec!["SIGTERM", "SIGKILL"])
@@ -96,7 +92,7 @@ async fn an_ignored_exit() {
         server.reply(&shutdown, Value::Null).await;
         server.expect("exit").await;
     };
-    let (ended, ()) = tokio::join!(host.provider.dispose(), play);
+    let (ended, ()) = tokio::join!(host.dispose(), play);
     assert_eq!((ended, server.signals()), (Ok(()), vec!["SIGTERM"]));
     assert_eq!(server.first_signal() - started, SHUTDOWN);
     host.is_quiet();
@@ -112,7 +108,7 @@ async fn an_early_end() {
         server.exit(ChildExit::Code(1));
     };
     let started = Instant::now();
-    let (ended, ()) = tokio::join!(host.provider.dispose(), play);
+    let (ended, ()) = tokio::join!(host.dispose(), play);
     assert_eq!((ended, started.elapsed()), (Ok(()), Duration::ZERO));
     host.is_quiet();
 }
@@ -129,7 +125,7 @@ async fn noise_at_the_end() {
         server.say_raw(&b"bye ".repeat(2_000)).await;
         server.exit(ChildExit::Code(0));
     };
-    let (ended, ()) = tokio::join!(host.provider.dispose(), play);
+    let (ended, ()) = tokio::join!(host.dispose(), play);
     assert_eq!((ended, server.signals()), (Ok(()), vec![]));
     host.is_quiet();
 }
@@ -149,7 +145,7 @@ async fn helpers_have_the_rest_of_the_budget() {
                 server.end_helper();
             }
         };
-        let (ended, ()) = tokio::join!(host.provider.dispose(), play);
+        let (ended, ()) = tokio::join!(host.dispose(), play);
         assert_eq!(ended, Ok(()));
         let (signals, after): (&[_], _) = if goes_by_itself {
             (&[], Duration::ZERO)
@@ -180,7 +176,7 @@ async fn disposal_with_queries_under_way() {
     let play = async {
         let request = server.asked().await;
         settle().await;
-        let dispose = host.provider.dispose();
+        let dispose = host.dispose();
         let play = async {
             server.expect("$/cancelRequest").await;
             settle().await;
@@ -209,7 +205,7 @@ async fn disposal_of_a_busy_server() {
     let started = Instant::now();
     let play = async {
         server.asked().await;
-        let dispose = host.provider.dispose();
+        let dispose = host.dispose();
         let play = async {
             server.expect("$/cancelRequest").await;
             server.expect("textDocument/didClose").await;
@@ -231,7 +227,7 @@ async fn disposal_during_the_handshake() {
     let play = async {
         let mut server = host.processes.next().await;
         server.expect("initialize").await;
-        assert_eq!(host.provider.dispose().await, Ok(()));
+        assert_eq!(host.dispose().await, Ok(()));
         assert_eq!(server.read().await, None);
         server
     };
@@ -254,7 +250,7 @@ async fn disposal_during_a_half_written_open() {
     host.files.write("/w/a.x", &"long ".repeat(5_000));
     let play = async {
         server.swallow(100).await;
-        host.provider.dispose().await
+        host.dispose().await
     };
     let started = Instant::now();
     let (answer, ended) = tokio::join!(host.ask(), play);
@@ -277,7 +273,7 @@ async fn disposal_covers_what_is_not_queued_yet() {
         let dispose = async {
             host.files.waiting.notified().await;
             settle().await;
-            tokio::join!(host.provider.dispose(), host.provider.dispose())
+            tokio::join!(host.dispose(), host.dispose())
         };
         let (answer, ended) = tokio::join!(host.ask(), dispose);
         is_disposed(answer);
@@ -292,8 +288,8 @@ async fn disposal_covers_what_is_not_queued_yet() {
 async fn disposals_wait_for_the_same_end() {
     let host = host().await;
     let mut server = host.warm().await;
-    let mut first = std::pin::pin!(host.provider.dispose());
-    let mut second = std::pin::pin!(host.provider.dispose());
+    let mut first = std::pin::pin!(host.dispose());
+    let mut second = std::pin::pin!(host.dispose());
     assert_eq!(first.as_mut().now_or_never(), None);
     let shutdown = server.expect("shutdown").await;
     assert_eq!(second.as_mut().now_or_never(), None);
@@ -325,7 +321,7 @@ async fn a_forgotten_query_holds_up_nothing() {
         server.expect("textDocument/didClose").await;
         server.obey().await;
     };
-    let (ended, ()) = tokio::join!(host.provider.dispose(), play);
+    let (ended, ()) = tokio::join!(host.dispose(), play);
     assert_eq!(ended, Ok(()));
     is_disposed(query.await);
     host.is_quiet();
@@ -350,14 +346,14 @@ async fn failures_are_reported_together() {
     second.let_escape("daemon-v");
     let started = Instant::now();
     let play = async { tokio::join!(first.expect("shutdown"), second.expect("shutdown")) };
-    let (ended, _) = tokio::join!(host.provider.dispose(), play);
+    let (ended, _) = tokio::join!(host.dispose(), play);
     assert_eq!(started.elapsed(), SHUTDOWN, "side by side");
     let error = ended.clone().unwrap_err();
     assert_eq!(error.failures.len(), 2);
     for word in ["daemon-w", "daemon-v", "pid 7"] {
         assert!(error.to_string().contains(word), "{error}");
     }
-    assert_eq!(host.provider.dispose().await, ended);
+    assert_eq!(host.dispose().await, ended);
     host.is_quiet();
 }
 
@@ -409,7 +405,7 @@ async fn the_server_is_answered_to_the_end() {
         assert_eq!(server.read().await, None, "not after exit (WIRE-4)");
         server.exit(ChildExit::Code(0));
     };
-    let (ended, ()) = tokio::join!(host.provider.dispose(), play);
+    let (ended, ()) = tokio::join!(host.dispose(), play);
     assert_eq!(ended, Ok(()));
     host.is_quiet();
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use dsh_kernel::Cancel;
 use dsh_lsp::{LspError, LspProvider, Operation, Position, ProviderQuery, QueryResult};
-use dsh_lsp_stdio::{ServerConfig, StdioProvider};
+use dsh_lsp_stdio::{DisposeError, ServerConfig, StdioProvider};
 
 pub(crate) use files::FakeFiles;
 pub(crate) use processes::FakeProcesses;
@@ -89,11 +89,10 @@ impl Host {
         file_path: &str,
         cancel: &Cancel,
     ) -> Result<String, LspError> {
-        match self
+        let query = self
             .provider
-            .query(query_in(workspace_root, file_path), cancel)
-            .await?
-        {
+            .query(query_in(workspace_root, file_path), cancel);
+        match patiently("an answer", query).await? {
             QueryResult::Hover { hover } => Ok(hover.expect("it says something").contents),
             other @ QueryResult::Locations { .. } => panic!("unexpected {other:?}"),
         }
@@ -117,9 +116,13 @@ impl Host {
         server
     }
 
+    pub(crate) async fn dispose(&self) -> Result<(), DisposeError> {
+        patiently("the end of the disposal", self.provider.dispose()).await
+    }
+
     /// Disposes, with this server obeying, and looks for what is left.
     pub(crate) async fn end(self, mut server: Server) {
-        let (ended, ()) = tokio::join!(self.provider.dispose(), server.obey());
+        let (ended, ()) = tokio::join!(self.dispose(), server.obey());
         assert_eq!(ended, Ok(()));
         assert_eq!(server.signals(), [""; 0]);
         self.is_quiet();
@@ -127,7 +130,7 @@ impl Host {
 
     /// Disposes without a server to obey.
     pub(crate) async fn end_alone(self) {
-        assert_eq!(self.provider.dispose().await, Ok(()));
+        assert_eq!(self.dispose().await, Ok(()));
         self.is_quiet();
     }
 
@@ -135,6 +138,14 @@ impl Host {
         assert_eq!(self.processes.alive(), 0);
         assert_eq!(self.provider.workspaces(), 0);
     }
+}
+
+/// What is still waited for when nothing else can happen never comes: virtual time then jumps to the
+/// end of this patience at once.
+pub(crate) async fn patiently<F: Future>(what: &str, wait: F) -> F::Output {
+    tokio::time::timeout(Duration::from_hours(1), wait)
+        .await
+        .unwrap_or_else(|_| panic!("{what} never comes"))
 }
 
 /// Lets every task run as far as it can, without letting time pass.

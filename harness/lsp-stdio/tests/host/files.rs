@@ -138,7 +138,7 @@ async fn a_moved_workspace_is_followed() {
     );
     assert_eq!(of_w.as_deref(), Ok("of w"));
     assert_eq!(host.processes.started(), 2);
-    let (ended, (), ()) = tokio::join!(host.provider.dispose(), old.obey(), new.obey());
+    let (ended, (), ()) = tokio::join!(host.dispose(), old.obey(), new.obey());
     assert_eq!(ended, Ok(()));
     host.is_quiet();
 }

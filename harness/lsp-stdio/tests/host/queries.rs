@@ -138,7 +138,7 @@ async fn distinct_workspaces_run_side_by_side() {
     let ask_v = host.hover_in("/v", "b.x", &cancel);
     let (w, v, mut second) = tokio::join!(host.hover(&cancel), ask_v, play);
     assert_eq!((w.as_deref(), v.as_deref()), (Ok("of w"), Ok("of v")));
-    let (ended, (), ()) = tokio::join!(host.provider.dispose(), first.obey(), second.obey());
+    let (ended, (), ()) = tokio::join!(host.dispose(), first.obey(), second.obey());
     assert_eq!(ended, Ok(()));
     host.is_quiet();
 }

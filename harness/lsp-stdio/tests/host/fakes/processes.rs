@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, DuplexStream, ReadBuf};
 use tokio::sync::{Notify, Semaphore};
 
 use super::control::{Control, State};
+use super::patiently;
 use super::server::Server;
 
 /// Processes that are played by the test.
@@ -108,7 +109,7 @@ impl FakeProcesses {
             if let Some(server) = self.lock().started.pop_front() {
                 return server;
             }
-            spawned.await;
+            patiently("a process", spawned).await;
         }
     }
 }
@@ -167,7 +168,7 @@ impl Subprocess for FakeProcesses {
         processes.started.push_back(server);
         let stdout = Late {
             inner: stdout,
-            late: processes.late,
+            lags: processes.late,
             seen: Vec::new(),
         };
         drop(processes);
@@ -185,7 +186,7 @@ impl Subprocess for FakeProcesses {
 /// A pipe's reading end that may lag one look behind.
 struct Late {
     inner: DuplexStream,
-    late: bool,
+    lags: bool,
     seen: Vec<u8>,
 }
 
@@ -195,7 +196,7 @@ impl AsyncRead for Late {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.late {
+        if !self.lags {
             return Pin::new(&mut self.inner).poll_read(cx, buf);
         }
         if !self.seen.is_empty() {

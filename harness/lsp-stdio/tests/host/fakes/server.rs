@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::Instant;
 
 use super::control::State;
+use super::patiently;
 
 /// The test's side of a process: it reads frames and says what it likes.
 pub(crate) struct Server {
@@ -46,12 +47,12 @@ impl Server {
                     return Some(body.expect("JSON"));
                 }
             }
-            let read = self
-                .stdin
-                .as_mut()?
-                .read_buf(&mut self.received)
-                .await
-                .ok()?;
+            let read = patiently(
+                "a message",
+                self.stdin.as_mut()?.read_buf(&mut self.received),
+            )
+            .await
+            .ok()?;
             if read == 0 {
                 return None;
             }
@@ -212,6 +213,6 @@ impl Server {
 
     /// Waits until the host has ended its tree.
     pub(crate) async fn ended(&self) {
-        self.state.ended.notified().await;
+        patiently("the end of the process", self.state.ended.notified()).await;
     }
 }
