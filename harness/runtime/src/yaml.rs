@@ -8,7 +8,14 @@ use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Error, Location, Spanned};
+
+/// The deepest nesting that is read, in lists and tables: reading is recursive, and a thread that is
+/// not the first one of its process has 2 MB of stack.
+const MAX_DEPTH: usize = 24;
+/// The most values that are read: scalars, lists and tables, with what aliases stand for.
+const MAX_VALUES: usize = 250_000;
 
 /// A place in the text; both one-based, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +70,10 @@ pub(crate) fn read(text: &str) -> Result<Node, SyntaxError> {
         leading_zero_numbers_as_strings: true,
         underscored_numbers_as_strings: true,
         with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_depth: MAX_DEPTH,
+            max_nodes: MAX_VALUES,
+        },
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| explain(text, &error))
 }
@@ -236,7 +247,11 @@ fn explain(text: &str, error: &Error) -> SyntaxError {
     let at = error
         .location()
         .map_or(Place { line: 1, column: 1 }, Place::from);
-    match error.without_snippet() {
+    let mut root = error.without_snippet();
+    while let Error::AliasError { error, .. } | Error::WithSnippet { error, .. } = root {
+        root = error;
+    }
+    match root {
         Error::DuplicateMappingKey { key, .. } => {
             let key = key
                 .as_deref()
@@ -247,6 +262,15 @@ fn explain(text: &str, error: &Error) -> SyntaxError {
         }
         Error::MultipleDocuments { .. } => {
             let problem = "a second document begins; keep one in the file".to_owned();
+            return SyntaxError { at, problem };
+        }
+        Error::Budget { breach, .. } => {
+            let problem = too_much(breach);
+            return SyntaxError { at, problem };
+        }
+        // The reader below has a bound of its own for `[[[…`, and no kind of error for it.
+        other if other.to_string().contains("recursion limit exceeded") => {
+            let problem = too_much(&BudgetBreach::Depth { depth: MAX_DEPTH });
             return SyntaxError { at, problem };
         }
         _ => {}
@@ -265,6 +289,27 @@ fn explain(text: &str, error: &Error) -> SyntaxError {
     SyntaxError {
         at,
         problem: format!("this is not the YAML that was expected: {problem}"),
+    }
+}
+
+/// Which limit the text is beyond, and what to do about it.
+fn too_much(breach: &BudgetBreach) -> String {
+    match breach {
+        BudgetBreach::Depth { .. } => {
+            format!("it is nested deeper than {MAX_DEPTH} lists and tables; write it flatter")
+        }
+        BudgetBreach::Aliases { .. }
+        | BudgetBreach::Anchors { .. }
+        | BudgetBreach::AliasAnchorRatio { .. }
+        | BudgetBreach::RecordedAnchorEvents { .. }
+        | BudgetBreach::RecordedAnchorBytes { .. }
+        | BudgetBreach::MergeKeys { .. } => {
+            "it has too many anchors and aliases (`&a`, `*a`); write out what they stand for"
+                .to_owned()
+        }
+        _ => format!(
+            "it has more than {MAX_VALUES} values, with what aliases (`*a`) stand for; shorten it"
+        ),
     }
 }
 
@@ -386,6 +431,29 @@ mod tests {
         assert_eq!((line, column), (1, 6));
         assert!(!problem.contains("line 1"), "{problem}");
         assert!(wrong("- a: 1\n---\n- b: 2\n").2.contains("second document"));
+    }
+
+    #[test]
+    fn a_text_beyond_a_limit_names_the_limit_and_the_way_out() {
+        let nested = |depth: usize| format!("a: {}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(read(&nested(MAX_DEPTH - 1)).is_ok());
+        for deep in [MAX_DEPTH, 10_000] {
+            let (line, _, problem) = wrong(&nested(deep));
+            assert_eq!(line, 1);
+            assert_eq!(
+                problem,
+                "it is nested deeper than 24 lists and tables; write it flatter"
+            );
+        }
+        let long = "- a\n".repeat(MAX_VALUES);
+        assert!(wrong(&long).2.contains("more than 250000 values"));
+        let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for n in 1..9 {
+            let aliases = vec![format!("*a{}", n - 1); 9].join(", ");
+            laughs = format!("{laughs}a{n}: &a{n} [{aliases}]\n");
+        }
+        let problem = wrong(&laughs).2;
+        assert!(problem.contains("aliases"), "{problem}");
     }
 
     #[test]

@@ -318,7 +318,11 @@ impl Sheet<'_> {
         let role = conclusion_role(&run.conclusion);
         let text = run.conclusion.to_string();
         let counts = counts(run);
-        let mut lines = wrap(&text, self.width);
+        // A reason may have lines of its own, the way out for instance.
+        let mut lines: Vec<String> = text
+            .lines()
+            .flat_map(|line| wrap(line, self.width))
+            .collect();
         let last = lines.pop().unwrap_or_default();
         for text in lines {
             let mut line = Line::default();

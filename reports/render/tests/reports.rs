@@ -302,6 +302,21 @@ fn what_was_not_judged_says_why() {
 }
 
 #[test]
+fn a_reason_keeps_its_lines() {
+    let mut run = good();
+    run.cases.clear();
+    run.conclusion = Conclusion::Untestable {
+        reason: "x is not here\nto install it: x".to_owned(),
+        musts: Vec::new(),
+    };
+    let text = render_text(&report(vec![run]), TextOptions::default());
+    assert!(
+        text.contains("UNTESTABLE: x is not here\nto install it: x"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_missing_prerequisite_is_never_a_qualification() {
     let mut run = good();
     run.cases[3].verdict = Verdict::Untestable;
