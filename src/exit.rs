@@ -76,7 +76,7 @@ Exit status:
   3    could not be carried out: a server is missing, an installation failed
   5    nothing was selected
   6    a fault of dsh-conform itself
-  130  interrupted (143 by SIGTERM): servers are ended, a partial report is written
+  130  interrupted (143 by SIGTERM); servers are ended, a partial report written
 With several servers it is 6 if there is one, else the lowest of 1 and 3.";
 
 #[cfg(test)]

@@ -196,9 +196,8 @@ impl Check<'_> {
     }
 
     fn limits(&self) -> Limits {
-        self.target
-            .limits
-            .unwrap_or_else(|| Limits::within(self.options.budget))
+        let own = self.target.limits.unwrap_or_default();
+        own.within(self.options.budget)
     }
 
     /// Ends when an interruption has had the time that an end in order may take.

@@ -16,14 +16,24 @@ pub struct Limits {
     pub kill_grace_ms: u64,
 }
 
+impl Default for Limits {
+    /// The host's own.
+    fn default() -> Self {
+        Self {
+            shutdown_ms: 5_000,
+            kill_grace_ms: 2_000,
+        }
+    }
+}
+
 impl Limits {
-    /// The host's defaults, 5000 and 2000 ms, but never more than `budget`: what a probe may wait
-    /// for holds for the end too.
-    pub fn within(budget: std::time::Duration) -> Self {
+    /// Never more than `budget`: what a probe may wait for holds for the end too.
+    #[must_use]
+    pub fn within(self, budget: std::time::Duration) -> Self {
         let budget = u64::try_from(budget.as_millis()).unwrap_or(u64::MAX).max(1);
         Self {
-            shutdown_ms: budget.min(5_000),
-            kill_grace_ms: budget.min(2_000),
+            shutdown_ms: budget.min(self.shutdown_ms),
+            kill_grace_ms: budget.min(self.kill_grace_ms),
         }
     }
 }
@@ -72,7 +82,10 @@ impl Target {
             extensions: entry.extensions.clone(),
             initialization_options: entry.initialization_options.clone(),
             configuration: entry.configuration.clone(),
-            limits: None,
+            limits: entry.shutdown_timeout_ms.map(|shutdown_ms| Limits {
+                shutdown_ms,
+                ..Limits::default()
+            }),
             remarks: located
                 .rejected
                 .iter()
@@ -150,7 +163,27 @@ impl Target {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn the_budget_bounds_the_limits() {
+        let slow = Limits {
+            shutdown_ms: 20_000,
+            ..Limits::default()
+        };
+        assert_eq!(slow.within(Duration::from_secs(60)), slow);
+        assert_eq!(
+            slow.within(Duration::from_secs(3)),
+            Limits {
+                shutdown_ms: 3_000,
+                kill_grace_ms: 2_000
+            }
+        );
+        let least = Limits::default().within(Duration::ZERO);
+        assert_eq!((least.shutdown_ms, least.kill_grace_ms), (1, 1));
+    }
 
     #[test]
     fn the_deployment_leaves_out_what_is_not_set() {
@@ -176,5 +209,10 @@ mod tests {
             rows[3]["config"]["servers"]["x"]["configuration"],
             json!({})
         );
+        let limits = Some(Limits::default());
+        let rows: Value = serde_json::from_str(&Target { limits, ..target }.deployment()).unwrap();
+        let server = &rows[3]["config"]["servers"]["x"];
+        assert_eq!(server["shutdownTimeoutMs"], 5_000);
+        assert_eq!(server["killGraceMs"], 2_000);
     }
 }

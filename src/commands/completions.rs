@@ -11,7 +11,8 @@ use crate::output::say;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  dsh-conform completions bash > ~/.local/share/bash-completion/completions/dsh-conform
+  dsh-conform completions bash > \\
+      ~/.local/share/bash-completion/completions/dsh-conform
   dsh-conform completions zsh  > ~/.zfunc/_dsh-conform
   dsh-conform completions fish > ~/.config/fish/completions/dsh-conform.fish")]
 pub(crate) struct Args {

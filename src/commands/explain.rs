@@ -35,9 +35,16 @@ pub(crate) fn run(args: &Args) -> Exit {
     let mut text = format!("{} {level}\n\n", clause.id);
     paragraph(&mut text, 0, &clause.statement);
     text.push('\n');
-    let sources: Vec<String> = clause.sources.iter().map(ToString::to_string).collect();
+    for (index, source) in clause.sources.iter().enumerate() {
+        let name = if index == 0 { "source" } else { "" };
+        let told = match source.to_string() {
+            // `LSP 3.17: heading`, `host policy: part`
+            full if full.contains(": ") => full,
+            short => format!("{short}: {}", source.title()),
+        };
+        let _ = writeln!(text, "{name:<11} {told}");
+    }
     for (name, values) in [
-        ("source", sources),
         ("sides", clause.sides.iter().map(shown).collect()),
         ("profiles", clause.profiles.iter().map(shown).collect()),
         ("judged by", clause.judged.iter().map(shown).collect()),

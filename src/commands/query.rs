@@ -23,15 +23,18 @@ use crate::signals::{Interruption, interruptible};
 ///
 /// The question goes through the `lsp` tool of a mounted runtime. The server is started for it, so
 /// the first answer may be early: many servers say nothing, or something wrong, until they have
-/// loaded the project. --settle asks until the answer no longer changes.
+/// loaded the project. --settle asks until the answer has stayed the same for three seconds; one
+/// that says nothing is asked again until the time is over.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Operations: goToDefinition, findReferences, goToImplementation, hover
 
 Examples:
   dsh-conform query --server pyright hover src/main.py:12:7
-  dsh-conform query --server rust-analyzer --settle 60 findReferences src/lib.rs:3:8
-  dsh-conform query --command 'my-server --stdio' --ext .foo=foolang hover a.foo:1:1
+  dsh-conform query --server rust-analyzer --settle 60 \\
+      findReferences src/lib.rs:3:8
+  dsh-conform query --command 'my-server --stdio' --ext .foo=foolang \\
+      hover a.foo:1:1
   dsh-conform query --deployment cordis.yml goToDefinition src/main.ts:4:11")]
 pub(crate) struct Args {
     /// A server of the catalogue
@@ -58,7 +61,7 @@ pub(crate) struct Args {
     /// The workspace; without it the nearest folder above the file that looks like a project
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
-    /// Ask again until the same answer came three times running, for at most so many seconds
+    /// Ask again until the answer has stayed the same, for at most so many seconds
     #[arg(long, value_name = "S", value_parser = seconds)]
     settle: Option<Duration>,
     /// What to ask
@@ -162,9 +165,12 @@ async fn ask(deployment: Deployment, asking: &Asking, interruption: &Interruptio
     }
     if !told.settled {
         let times = told.asked;
-        complain(&format!(
-            "warning: asked {times} times, the answer had not settled"
-        ));
+        let last = if told.empty {
+            "and the last answer was empty, which a server also says while it loads"
+        } else {
+            "and the answer has not stayed the same for three seconds; give --settle more"
+        };
+        complain(&format!("warning: asked {times} times, {last}"));
     }
     if told.is_error {
         let code = told.code.as_deref().unwrap_or("error");

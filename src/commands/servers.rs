@@ -248,8 +248,8 @@ fn told(diagnosis: &dsh_e2e::install::Diagnosis) -> String {
     for tool in &diagnosis.tools {
         let recipe = tool.recipe.name();
         let _ = match &tool.state {
-            Ok(version) => writeln!(text, "    for the {recipe} recipe: {} {version}", tool.name),
-            Err(reason) => writeln!(text, "    for the {recipe} recipe: {}: {reason}", tool.name),
+            Ok(version) => writeln!(text, "    recipe {recipe} needs {}: {version}", tool.name),
+            Err(reason) => writeln!(text, "    recipe {recipe} needs {}: {reason}", tool.name),
         };
     }
     for leftover in &diagnosis.leftovers {

@@ -54,7 +54,10 @@ fn a_clause_is_explained_and_an_unknown_one_suggests_another() {
     desk.run(&["explain", "qua-6"])
         .ended(0)
         .out_has("QUA-6 MUST")
-        .out_has("source");
+        .out_has("source      LSP 3.17: Base Protocol");
+    desk.run(&["explain", "qua-4"])
+        .ended(0)
+        .out_has("S1: DeepSeek Harness, the language-server seam\n            host policy: known");
     desk.run(&["explain", "QUA-60"])
         .ended(2)
         .err_has("did you mean QUA-6?");

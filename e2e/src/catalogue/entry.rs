@@ -29,6 +29,11 @@ pub struct Entry {
     /// The answer to every `workspace/configuration` item; null when it needs none.
     #[serde(default)]
     pub configuration: serde_json::Value,
+    /// `shutdownTimeoutMs` of the host, in milliseconds, 1 to 60000, for a server that needs longer
+    /// to end than the host's default allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 60_000))]
+    pub shutdown_timeout_ms: Option<u64>,
     /// The sample workspace it is asked about.
     pub sample: String,
     /// Ways to obtain it, in the order they are tried.
@@ -282,6 +287,12 @@ impl Entry {
             if language.trim().is_empty() {
                 return Some(format!("extensions: {extension} has no language id"));
             }
+        }
+        if self
+            .shutdown_timeout_ms
+            .is_some_and(|ms| !(1..=60_000).contains(&ms))
+        {
+            return Some("shutdownTimeoutMs: give 1 to 60000 milliseconds".to_owned());
         }
         if self.recipes.is_empty() {
             return Some("recipes: name at least one way to obtain the server".to_owned());

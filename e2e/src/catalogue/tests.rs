@@ -167,6 +167,10 @@ fn faults_of_an_entry_are_errors_that_say_what_to_write() {
             "extensions: name at least one",
         ),
         (
+            rejects("sample: foo", "shutdownTimeoutMs: 60001\nsample: foo"),
+            "shutdownTimeoutMs: give 1 to 60000 milliseconds",
+        ),
+        (
             rejects("version: 1.2.3", "version: ^1.2.3"),
             "pin foo-server to one exact version",
         ),
