@@ -11,7 +11,7 @@ use futures::FutureExt as _;
 use futures::future::join_all;
 
 use crate::config::LspStdioConfig;
-use crate::provider::{StdioProvider, same_world};
+use crate::provider::StdioProvider;
 
 /// Registers a provider for each server of its configuration.
 #[derive(Clone, Debug)]
@@ -34,7 +34,6 @@ impl LspStdioPlugin {
         cancel: &Cancel,
     ) -> Result<Vec<Arc<StdioProvider>>, LspError> {
         self.config.validate()?;
-        same_world(&**files, &**processes)?;
         let lookups = self.config.servers.iter().map(|(id, config)| {
             let (files, processes) = (Arc::clone(files), Arc::clone(processes));
             StdioProvider::load(id, config.clone(), files, processes, cancel)

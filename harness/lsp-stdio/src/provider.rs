@@ -80,10 +80,7 @@ impl StdioProvider {
 }
 
 /// HST-9: a server must see the files that are read for it.
-pub(crate) fn same_world(
-    files: &dyn FileSystem,
-    processes: &dyn Subprocess,
-) -> Result<(), LspError> {
+fn same_world(files: &dyn FileSystem, processes: &dyn Subprocess) -> Result<(), LspError> {
     if files.world() == processes.world() {
         return Ok(());
     }

@@ -41,14 +41,18 @@ async fn cancelled_during_the_lookup() {
     let host = host().await;
     host.files.hold_lookups();
     let (first, second) = (Cancel::new(), Cancel::new());
-    let give_up = async {
+    let later = async {
         host.files.waiting.notified().await;
         settle().await;
-        first.cancel(CancelReason::Caller);
-        settle().await;
-        second.cancel(CancelReason::Caller);
+        let give_up = async {
+            settle().await;
+            first.cancel(CancelReason::Caller);
+            settle().await;
+            second.cancel(CancelReason::Caller);
+        };
+        tokio::join!(host.hover(&second), give_up).0
     };
-    let (one, two, ()) = tokio::join!(host.hover(&first), host.hover(&second), give_up);
+    let (one, two) = tokio::join!(host.hover(&first), later);
     assert_eq!((one, two), (Err(given_up()), Err(given_up())));
     settle().await;
     host.files.let_all();

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use dsh_kernel::{Cancel, CancelReason};
 use dsh_subprocess::ChildExit;
 use serde_json::json;
 use tokio::time::Instant;
@@ -144,13 +145,14 @@ async fn noise_on_stdout() {
 /// CRS-2: a process that died idle is noticed and replaced; the query does not fail.
 #[tokio::test(start_paused = true)]
 async fn a_death_while_idle() {
-    for sign in 0..3 {
+    for sign in 0..4 {
         let host = host().await;
         let mut server = host.warm().await;
         match sign {
             0 => server.exit(ChildExit::Code(0)),
             1 => server.close_stdout(),
-            _ => server.close_stdin(),
+            2 => server.close_stdin(),
+            _ => server.close_stdin_unnoticed(),
         }
         // Whether or not the host has had the time to notice.
         if sign == 0 {
@@ -196,6 +198,31 @@ async fn a_death_during_the_read() {
     let error = answer.unwrap_err();
     assert!(error.to_string().contains("exit code 9"), "{error}");
     assert_eq!(host.processes.started(), 2);
+    host.end_alone().await;
+}
+
+/// CAN-2, CRS-4: a caller that gives up while the dead are cleared away starts nothing.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_started_for_who_gave_up() {
+    let host = host().await;
+    let mut server = host.warm().await;
+    server.be_deaf();
+    host.files.hold_reads();
+    host.files.waiting.notified().await;
+    let cancel = Cancel::new();
+    let play = async {
+        host.files.waiting.notified().await;
+        server.say_raw(b"noise\n").await;
+        settle().await;
+        host.files.let_read();
+        settle().await;
+        cancel.cancel(CancelReason::Caller);
+        server.ended().await;
+        settle().await;
+    };
+    let (answer, ()) = tokio::join!(host.hover(&cancel), play);
+    assert_eq!(answer.unwrap_err().code(), "LSP_CANCELLED");
+    assert_eq!(host.processes.started(), 1);
     host.end_alone().await;
 }
 

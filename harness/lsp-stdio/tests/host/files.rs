@@ -143,6 +143,78 @@ async fn a_moved_workspace_is_followed() {
     host.is_quiet();
 }
 
+/// OPN-11: a query that comes after its workspace has moved stays behind those that came before.
+#[tokio::test(start_paused = true)]
+async fn a_move_keeps_the_order() {
+    let host = host().await;
+    host.files.link("/link", "/w");
+    host.files.link("/v", "/v");
+    for name in ["a.x", "b.x", "c.x"] {
+        host.files.write(&format!("/v/{name}"), name);
+    }
+    let mut old = host.warm().await;
+    let cancel = Cancel::new();
+    let linked = tokio::join!(host.hover_in("/link", "a.x", &cancel), old.hover("linked"));
+    assert!(linked.0.is_ok());
+
+    host.files.link("/link", "/v");
+    host.files.hold_reads();
+    let ask = |name: &'static str| host.hover_in("/link", name, &cancel);
+    let last = async {
+        settle().await;
+        // The first one is moved; the last one comes before the others had their turn.
+        host.files.let_read();
+        settle().await;
+        let late = async {
+            settle().await;
+            host.files.let_all();
+        };
+        tokio::join!(ask("c.x"), late).0
+    };
+    let play = async {
+        let mut new = host.processes.next().await;
+        new.greet().await;
+        let order = [
+            new.hover("1").await,
+            new.hover("2").await,
+            new.hover("3").await,
+        ];
+        assert_eq!(order, ["a.x", "b.x", "c.x"]);
+        new
+    };
+    let (first, second, third, mut new) = tokio::join!(ask("a.x"), ask("b.x"), last, play);
+    assert_eq!(
+        (first.as_deref(), second.as_deref(), third.as_deref()),
+        (Ok("1"), Ok("2"), Ok("3"))
+    );
+    let (ended, (), ()) = tokio::join!(host.dispose(), old.obey(), new.obey());
+    assert_eq!(ended, Ok(()));
+    host.is_quiet();
+}
+
+/// HST-1: a workspace that never stays where it is ends the query, not the host.
+#[tokio::test(start_paused = true)]
+async fn a_restless_workspace_is_given_up() {
+    let host = host().await;
+    host.files.link("/v", "/v");
+    host.files.link("/link", "/w");
+    let mut server = host.warm().await;
+    let cancel = Cancel::new();
+    let linked = tokio::join!(
+        host.hover_in("/link", "a.x", &cancel),
+        server.hover("linked")
+    );
+    assert!(linked.0.is_ok());
+    host.files.write("/v/a.x", "text of v");
+    host.files.link("/link", "/v");
+    host.files.alternate("/link", "/w");
+    let error = host.hover_in("/link", "a.x", &cancel).await.unwrap_err();
+    assert_eq!(error.code(), "LSP_SOURCE_REJECTED");
+    assert!(error.to_string().contains("keeps changing"), "{error}");
+    assert_eq!(host.processes.started(), 1);
+    host.end(server).await;
+}
+
 /// HST-3: what disappears between two queries is missed by the second.
 #[tokio::test(start_paused = true)]
 async fn a_file_that_goes_is_missed() {

@@ -26,6 +26,8 @@ struct Files {
     lookups: usize,
     reads: Vec<String>,
     panics: bool,
+    /// Roots that resolve to their second place every other time.
+    restless: BTreeMap<String, String>,
 }
 
 impl FakeFiles {
@@ -47,6 +49,13 @@ impl FakeFiles {
         self.lock()
             .roots
             .insert(root.to_owned(), canonical.to_owned());
+    }
+
+    /// From now on `root` resolves to where it does and to `other` in turns.
+    pub(crate) fn alternate(&self, root: &str, other: &str) {
+        self.lock()
+            .restless
+            .insert(root.to_owned(), other.to_owned());
     }
 
     pub(crate) fn write(&self, file: &str, text: &str) {
@@ -101,7 +110,17 @@ impl FakeFiles {
     }
 
     fn canonical(&self, root: &str) -> Result<Workspace, WorkspaceError> {
-        let path = self.lock().roots.get(root).cloned();
+        let path = {
+            let mut files = self.lock();
+            let path = files.roots.get(root).cloned();
+            if let Some(other) = files.restless.get(root).cloned() {
+                let now = files.roots.insert(root.to_owned(), other);
+                files
+                    .restless
+                    .insert(root.to_owned(), now.expect("it resolves"));
+            }
+            path
+        };
         let path = path.ok_or_else(|| WorkspaceError::Missing {
             root: root.to_owned(),
         })?;
@@ -123,8 +142,8 @@ impl FileSystem for FakeFiles {
         self.waiting.notify_one();
         tokio::select! {
             biased;
-            permit = self.lookups.acquire() => permit.expect("never closed").forget(),
             reason = cancel.cancelled() => return Err(WorkspaceError::Cancelled(reason)),
+            permit = self.lookups.acquire() => permit.expect("never closed").forget(),
         }
         self.break_if_told();
         self.canonical(root)
@@ -139,8 +158,8 @@ impl FileSystem for FakeFiles {
         self.waiting.notify_one();
         tokio::select! {
             biased;
-            permit = self.reads.acquire() => permit.expect("never closed").forget(),
             reason = cancel.cancelled() => return Err(SourceError::Cancelled(reason)),
+            permit = self.reads.acquire() => permit.expect("never closed").forget(),
         }
         self.break_if_told();
         let workspace = self.canonical(&request.workspace_root)?;

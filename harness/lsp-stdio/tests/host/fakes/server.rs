@@ -167,6 +167,11 @@ impl Server {
         self.state.stdin_open.send_replace(false);
     }
 
+    /// Where the system does not tell the host.
+    pub(crate) fn close_stdin_unnoticed(&mut self) {
+        self.stdin = None;
+    }
+
     pub(crate) fn write_stderr(&self, text: &str) {
         self.state.stderr.lock().expect("unpoisoned").push_str(text);
     }
