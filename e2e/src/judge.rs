@@ -75,11 +75,24 @@ impl<'a> Observed<'a> {
         handshake::first(self.view())
     }
 
-    /// The result of `initialize`, or the case that says that it is missing.
+    /// The result of `initialize`, or the case that says that there is none to read.
     fn initialized(&self, probe: &Probe) -> Result<Value, Box<Case>> {
-        self.handshake()
-            .and_then(|handshake| handshake.result)
-            .ok_or_else(|| Box::new(probe.case(Verdict::Untestable, "initialize was not answered")))
+        let untestable = |said| Err(Box::new(probe.case(Verdict::Untestable, said)));
+        match self.handshake().and_then(|handshake| handshake.result) {
+            Some(result) if result["capabilities"].is_object() => Ok(result),
+            Some(_) => untestable("the initialize result has no capabilities"),
+            None => untestable("initialize was not answered"),
+        }
+    }
+
+    /// The host's own words on the first question that failed.
+    fn first_failure(&self) -> Option<String> {
+        self.events.iter().find_map(|event| match &event.body {
+            EventBody::Result {
+                ok: false, value, ..
+            } => value["message"].as_str().map(str::to_owned),
+            _ => None,
+        })
     }
 
     fn around(&self, seq: u64) -> Vec<dsh_reports::Evidence> {
@@ -102,6 +115,15 @@ pub(crate) fn judge(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
         "QUA-8" => vec![end::leaves(probe, seen)],
         "QUA-9" => vec![end::exit_code(probe, seen)],
         other => vec![probe.case(Verdict::HarnessError, format!("{other} has no judgement"))],
+    }
+}
+
+/// `1 frame`, `2 frames`.
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
     }
 }
 

@@ -10,7 +10,7 @@ use dsh_scenarios::{Clause, Clauses, Profile};
 use dsh_transcript::{Direction, EventBody, View};
 
 use super::Check;
-use crate::judge::Observed;
+use crate::judge::{Knowledge, Observed};
 use crate::probes::{Probe, probe_of};
 
 /// What no clause judges.
@@ -43,6 +43,10 @@ pub(super) fn assemble(
     }
     let mut remarks = check.target.remarks.clone();
     remarks.extend(check.place.remark());
+    if seen.knowledge == Knowledge::Shape {
+        let said = "Answers were judged for shape: what is right at these places is not known.";
+        remarks.push(said.to_owned());
+    }
     remarks.extend(told.remarks.iter().cloned());
     remarks.extend(
         told.undisposed

@@ -110,6 +110,8 @@ fn unanswered(
         (probe.case(Verdict::Timeout, said), handshake.request.seq)
     };
     case.expected = Some(expected.to_owned());
+    // The host names what it could not read or wait for, and any limit that was passed.
+    case.got = seen.first_failure();
     case.evidence = seen.around(seq);
     case
 }

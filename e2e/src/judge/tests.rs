@@ -137,6 +137,24 @@ fn initialize_refused_unanswered_or_fatal_is_told_apart() {
     );
 }
 
+/// QUA-1, QUA-2, QUA-3, QUA-11
+#[test]
+fn a_result_that_is_no_object_of_capabilities_says_nothing() {
+    let story = Story {
+        handshake: Some(json!({"result": [1]})),
+        ending: None,
+        ..Story::default()
+    };
+    for clause in ["QUA-2", "QUA-3", "QUA-11", "QUA-4", "QUA-5", "QUA-7"] {
+        verdict(
+            &story,
+            clause,
+            Verdict::Untestable,
+            "the initialize result has no capabilities",
+        );
+    }
+}
+
 /// QUA-1
 #[test]
 fn an_initialize_that_is_not_the_contract_s_is_our_own_fault() {

@@ -3,7 +3,7 @@
 use dsh_reports::{Case, Verdict};
 use dsh_transcript::{Direction, Envelope, Event, EventBody, Malformed};
 
-use super::{Knowledge, Observed};
+use super::{Knowledge, Observed, counted};
 use crate::evidence::{TERMINATE, quote};
 use crate::probes::Probe;
 use crate::readiness::End;
@@ -27,11 +27,11 @@ pub(super) fn purity(probe: &Probe, seen: &Observed<'_>) -> Case {
         return case;
     }
     if frames == 0 {
-        return probe.case(Verdict::Untestable, "nothing was written to stdout");
+        return probe.case(Verdict::Untestable, "no whole frame was written to stdout");
     }
     probe.case(
         Verdict::Pass,
-        format!("{frames} frames on stdout, nothing else"),
+        format!("{} on stdout, nothing else", counted(frames, "frame")),
     )
 }
 
@@ -163,11 +163,14 @@ pub(super) fn shapes(probe: &Probe, seen: &Observed<'_>) -> Case {
         ),
         (legal, 0) => probe.case(
             Verdict::Pass,
-            format!("{legal} answers, all of legal shape"),
+            format!("{} of legal shape", counted(legal, "answer")),
         ),
         (legal, long) => probe.case(
             Verdict::Pass,
-            format!("{legal} answers of legal shape, {long} too long to be kept"),
+            format!(
+                "{} of legal shape, {long} too long to be kept",
+                counted(legal, "answer")
+            ),
         ),
     }
 }
