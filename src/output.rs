@@ -2,12 +2,20 @@
 
 use std::io::{self, Write as _};
 
-/// Writes text to stdout. A reader that is gone, as behind `| head`, is nothing to complain about.
-pub(crate) fn say(text: &str) -> io::Result<()> {
+/// Stdout does not take what is written; the user was told so.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unwritten;
+
+/// Writes text to stdout. A reader that is gone, as behind `| head`, is nothing to complain about;
+/// everything else is complained about here, so that no caller can fail in silence.
+pub(crate) fn say(text: &str) -> Result<(), Unwritten> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&format!("error: cannot write to stdout: {error}"));
+            Err(Unwritten)
+        }
+        _ => Ok(()),
     }
 }
 

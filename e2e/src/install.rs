@@ -293,7 +293,7 @@ pub enum InstallError {
         attempts: Vec<Attempt>,
     },
     /// A file or folder of the cache could not be read, written or removed.
-    #[error("cannot use the cache: {}: {source}; {}", path.display(), Cause::of_io(source).remedy())]
+    #[error("cannot use the cache: {}: {source}; {}", path.display(), Cause::remedy_of_io(source))]
     Cache {
         /// The file or folder.
         path: PathBuf,

@@ -99,14 +99,22 @@ pub(crate) enum Format {
     Json,
 }
 
+/// The longest time that can be given, in seconds: as many milliseconds as fit into 31 bits, the
+/// most that a timeout of a deployment may have.
+const LONGEST_S: u64 = 2_147_483;
+
 /// A number of seconds above zero, fractions allowed.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     text.parse::<f64>()
         .ok()
         .filter(|seconds| *seconds > 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|duration| *duration <= Duration::from_secs(2_147_483))
-        .ok_or_else(|| "give a number of seconds above 0, 60 or 2.5 for instance".to_owned())
+        .filter(|duration| *duration <= Duration::from_secs(LONGEST_S))
+        .ok_or_else(|| {
+            format!(
+                "give a number of seconds above 0 and up to {LONGEST_S}, 60 or 2.5 for instance"
+            )
+        })
 }
 
 pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {

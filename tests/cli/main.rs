@@ -9,4 +9,5 @@ mod interruption;
 mod probes;
 mod query;
 mod reference;
+mod refused;
 mod support;

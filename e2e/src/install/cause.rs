@@ -41,6 +41,15 @@ impl Cause {
         }
     }
 
+    /// What to do about an error of a file or folder of the cache, where no tool has written
+    /// anything.
+    pub(super) fn remedy_of_io(error: &std::io::Error) -> &'static str {
+        match Self::of_io(error) {
+            Self::Unknown => "choose another cache folder with DSH_CONFORM_CACHE",
+            cause => cause.remedy(),
+        }
+    }
+
     /// Reads the cause from the output of npm, pip, cargo, rustup or apt-get.
     pub(super) fn of(output: &str) -> Self {
         let text = output.to_lowercase();
@@ -220,5 +229,8 @@ mod tests {
             Cause::NotPermitted
         );
         assert_eq!(kind(std::io::ErrorKind::NotFound), Cause::Unknown);
+        let remedy = |kind| Cause::remedy_of_io(&std::io::Error::from(kind));
+        assert!(!remedy(std::io::ErrorKind::NotFound).contains("output"));
+        assert!(remedy(std::io::ErrorKind::StorageFull).contains("free some space"));
     }
 }

@@ -89,7 +89,7 @@ pub enum RecipeError {
         minutes: u32,
     },
     /// A file of the cache could not be written.
-    #[error("cannot write {}: {source}; {}", path.display(), Cause::of_io(source).remedy())]
+    #[error("cannot write {}: {source}; {}", path.display(), Cause::remedy_of_io(source))]
     Write {
         /// The file or folder.
         path: PathBuf,

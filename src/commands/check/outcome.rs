@@ -187,13 +187,7 @@ fn leave(path: &std::path::Path, text: &str) -> bool {
 }
 
 fn to_stdout(text: &str) -> bool {
-    match say(text) {
-        Ok(()) => true,
-        Err(error) => {
-            complain(&format!("error: cannot write to stdout: {error}"));
-            false
-        }
-    }
+    say(text).is_ok()
 }
 
 /// The run of a server that is not there.

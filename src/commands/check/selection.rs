@@ -1,8 +1,11 @@
 //! Which servers and which probes were asked for.
 
+use std::io;
+use std::path::Path;
+
 use dsh_e2e::catalogue::{Catalogue, Entry};
 use dsh_e2e::samples::{self, Sample};
-use dsh_e2e::{Ground, Probe, Target, probe_of};
+use dsh_e2e::{At, Ground, Probe, Target, probe_of};
 use dsh_scenarios::Clauses;
 
 use super::Args;
@@ -132,11 +135,11 @@ fn any(shell: &Shell, args: &Args, command: &str) -> Result<Server, Refused> {
         return Ok(Server::Ready(target, Ground::Bare));
     };
     let workspace = shell.absolute(folder);
-    if !workspace.is_dir() {
-        let what = if workspace.exists() {
-            "is no folder"
-        } else {
-            "does not exist"
+    if let Err(error) = std::fs::read_dir(&workspace) {
+        let what = match error.kind() {
+            io::ErrorKind::NotFound => "does not exist".to_owned(),
+            io::ErrorKind::NotADirectory => "is no folder".to_owned(),
+            _ => format!("cannot be read: {error}"),
         };
         let message = format!(
             "--workspace {} {what}; give an existing folder",
@@ -145,14 +148,8 @@ fn any(shell: &Shell, args: &Args, command: &str) -> Result<Server, Refused> {
         return Err(Refused::usage(message));
     }
     for at in &args.at {
-        if !workspace.join(&at.file).is_file() {
-            let message = format!(
-                "--at {at}: there is no file {} in {}",
-                at.file,
-                workspace.display()
-            );
-            return Err(Refused::usage(message));
-        }
+        askable(&workspace, at, &target)
+            .map_err(|why| Refused::usage(format!("--at {at}: {why}")))?;
     }
     Ok(Server::Ready(
         target,
@@ -161,6 +158,44 @@ fn any(shell: &Shell, args: &Args, command: &str) -> Result<Server, Refused> {
             at: args.at.clone(),
         },
     ))
+}
+
+/// Whether the server can be asked there at all: a readable file inside the workspace, with one of
+/// the extensions. The same is asked of every file again when it is opened.
+fn askable(workspace: &Path, at: &At, target: &Target) -> Result<(), String> {
+    let (file, path) = (&at.file, workspace.join(&at.file));
+    let metadata = std::fs::metadata(&path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("there is no file {file} in {}", workspace.display()),
+        _ => format!("{file} cannot be read: {error}"),
+    })?;
+    if !metadata.is_file() {
+        return Err(format!("{file} is no regular file"));
+    }
+    let unreadable = |error: io::Error| format!("{file} cannot be read: {error}");
+    let (root, real) = (
+        workspace.canonicalize().map_err(unreadable)?,
+        path.canonicalize().map_err(unreadable)?,
+    );
+    if !real.starts_with(&root) {
+        return Err(format!(
+            "{file} lies outside the workspace {}",
+            workspace.display()
+        ));
+    }
+    let name = file.to_lowercase();
+    if !target
+        .extensions
+        .keys()
+        .any(|extension| name.ends_with(&extension.to_lowercase()))
+    {
+        let served: Vec<&str> = target.extensions.keys().map(String::as_str).collect();
+        return Err(format!(
+            "{file} has another extension than those of --ext, {}",
+            served.join(" and ")
+        ));
+    }
+    std::fs::File::open(&path).map_err(unreadable)?;
+    Ok(())
 }
 
 impl Server {
