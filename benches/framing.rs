@@ -8,6 +8,8 @@
 //! cargo bench --bench framing
 //! ```
 
+#![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

@@ -10,6 +10,12 @@
 //! cargo bench --bench transient -- warm      # only the parts whose name holds "warm"
 //! ```
 
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its figures"
+)]
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;

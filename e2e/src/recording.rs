@@ -275,6 +275,10 @@ impl ProcessControl for RecordingControl {
         exit
     }
 
+    async fn stdin_closed(&self) {
+        self.inner.stdin_closed().await;
+    }
+
     fn stderr_tail(&self) -> String {
         self.inner.stderr_tail()
     }
