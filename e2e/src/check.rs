@@ -17,7 +17,7 @@ use dsh_transcript::{Event, EventBody, Recorder, jsonl};
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{self, Question, Seam};
-use crate::judge::{Asked, Knowledge, Observed, judge};
+use crate::judge::{Asked, Knowledge, Observed, first_failure, judge};
 use crate::place::At;
 use crate::probes::{PROBES, Probe, Reach};
 use crate::readiness::{End, Track};
@@ -187,6 +187,9 @@ impl Check<'_> {
             Err(reason) => findings.unmounted = Some(reason),
         }
         let events = self.recorder.events();
+        if findings.unmounted.is_none() && !self.cancel.is_cancelled() {
+            findings.unmounted = not_started(&events);
+        }
         let run = self.report(&events, &findings);
         Checked {
             run,
@@ -402,6 +405,16 @@ impl Check<'_> {
         };
         report::assemble(self, &seen, cases, &findings.told(), selection)
     }
+}
+
+/// Why no process was started, where the seam was asked and none was: nothing can be said about the
+/// server then.
+fn not_started(events: &[Event]) -> Option<String> {
+    let started = |event: &Event| matches!(event.body, EventBody::ProcessStarted { .. });
+    if events.iter().any(started) {
+        return None;
+    }
+    first_failure(events)
 }
 
 impl Findings {

@@ -87,17 +87,22 @@ impl<'a> Observed<'a> {
 
     /// The host's own words on the first question that failed.
     fn first_failure(&self) -> Option<String> {
-        self.events.iter().find_map(|event| match &event.body {
-            EventBody::Result {
-                ok: false, value, ..
-            } => value["message"].as_str().map(str::to_owned),
-            _ => None,
-        })
+        first_failure(self.events)
     }
 
     fn around(&self, seq: u64) -> Vec<dsh_reports::Evidence> {
         evidence::around(self.events, seq)
     }
+}
+
+/// The host's own words on the first question that failed.
+pub(crate) fn first_failure(events: &[Event]) -> Option<String> {
+    events.iter().find_map(|event| match &event.body {
+        EventBody::Result {
+            ok: false, value, ..
+        } => value["message"].as_str().map(str::to_owned),
+        _ => None,
+    })
 }
 
 /// Judges one probe; several cases where the clause has several parts.

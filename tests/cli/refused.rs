@@ -1,6 +1,6 @@
 //! What cannot be used is refused before anything is started, and the message says why.
 
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Stdio;
 
 use crate::support::{Desk, program};
@@ -70,6 +70,64 @@ fn a_time_that_is_too_long_names_the_longest() {
         .run(&["check", "--budget", "1e10"])
         .ended(2)
         .err_has("up to 2147483");
+}
+
+/// That it cannot be started says nothing about the server, as with one that is not there.
+#[test]
+fn what_keeps_a_server_from_being_started_is_told() {
+    let desk = Desk::new();
+    let folder = desk.path().join("w");
+    std::fs::create_dir(&folder).unwrap();
+    let script = folder.join("script");
+    std::fs::write(&script, "#!/not/there\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(folder.join("a.x"), "a\n").unwrap();
+    std::fs::write(folder.join("bad.x"), b"a\xff\n").unwrap();
+    std::fs::write(folder.join("long.x"), vec![b'a'; 4_000_001]).unwrap();
+    let script = script.display().to_string();
+    for (command, at, why) in [
+        (script.as_str(), "a.x:1:1", "could not be started"),
+        ("true", "bad.x:1:1", "is not UTF-8 text"),
+        (
+            "true",
+            "long.x:1:1",
+            "is larger than maxDocumentBytes (4000000",
+        ),
+    ] {
+        let args = [
+            "check",
+            "--command",
+            command,
+            "--ext",
+            ".x=x",
+            "--workspace",
+            "w",
+            "--at",
+            at,
+            "--format",
+            "json",
+        ];
+        let run = desk.run(&args).ended(3).report().runs.remove(0);
+        let told = run.conclusion.to_string();
+        assert!(
+            told.starts_with("UNTESTABLE") && told.contains(why),
+            "{told}"
+        );
+        assert!(run.cases.is_empty(), "{told}");
+    }
+}
+
+#[test]
+fn a_frame_beyond_the_limit_names_the_limit() {
+    let header = r"printf 'Content-Length: 1000000000\r\n\r\n{}'; exec cat";
+    let command = format!("sh -c \"{header}\"");
+    let said = Desk::new()
+        .run(&["check", "--command", &command, "--ext", ".x=x"])
+        .ended(1)
+        .out_has("QUA-1")
+        .out_has("1000000000")
+        .out_has("maxMessageBytes");
+    assert!(!said.out.contains("nothing was written"), "{}", said.out);
 }
 
 /// Whatever is printed: where stdout does not take it, that is said, and the status is not 0.
