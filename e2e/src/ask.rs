@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::judge::{advertised, sync_is_compatible};
 use crate::outcome;
-use crate::readiness::{End, Pauses, Reply, Track};
+use crate::readiness::{Pauses, Reply, Track};
 use crate::samples::{Answer, Operation, Position};
 
 /// What the rounds of questions need from outside: somebody to ask, a clock, and a way to wait.
@@ -43,15 +43,12 @@ pub(crate) async fn rounds(field: &mut dyn Field, tracks: &mut [(Operation, &mut
             let Some(reply) = field.ask(index, track.left()).await else {
                 return;
             };
-            let answer = reply.answer.clone();
-            if field.can_ask(*operation).is_none() {
-                // The handshake failed, and would fail again: that is told by what was recorded.
-                track.observe(field.now_us(), reply);
-                track.stop(End::Died(format!("{answer:?}")));
-                return;
-            }
-            if field.can_ask(*operation) == Some(false) {
-                continue;
+            match field.can_ask(*operation) {
+                // The handshake failed, and would fail again: what was recorded tells why.
+                None => return,
+                // What the first answer of all brought to light.
+                Some(false) => continue,
+                Some(true) => {}
             }
             let took = Duration::from_micros(reply.latency_us);
             track.observe(field.now_us(), reply);
@@ -235,7 +232,7 @@ const fn seam_operation(operation: Operation) -> lsp::Operation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::readiness::Answer as Heard;
+    use crate::readiness::{Answer as Heard, End};
 
     /// Answers from a list, on a clock that only moves when somebody waits or asks.
     struct Scripted {

@@ -123,8 +123,17 @@ pub async fn check(
     let recorder = Recorder::new();
     let recording = Arc::new(RecordingSubprocess::new(subprocess, recorder.clone()));
     let place = Place::make(ground, target, options)?;
+    // Some servers leave files in the folder for temporary ones: this one goes with the check.
+    let scratch = scratch(options)?;
+    let mut target = target.clone();
+    if let Some(path) = scratch.path().to_str() {
+        target
+            .env
+            .entry("TMPDIR".to_owned())
+            .or_insert_with(|| path.to_owned());
+    }
     let work = Check {
-        target,
+        target: &target,
         options,
         recorder,
         place: &place,
@@ -148,6 +157,14 @@ pub async fn check(
     let mut checked = checked.ok_or(CheckError::Stopped)?;
     checked.workspace = workspace;
     Ok(checked)
+}
+
+/// The folder for the temporary files of a server.
+fn scratch(options: &CheckOptions) -> Result<tempfile::TempDir, CheckError> {
+    tempfile::Builder::new()
+        .prefix("dsh-tmp-")
+        .tempdir_in(&options.temporary)
+        .map_err(|error| CheckError::Workspace(error.to_string()))
 }
 
 struct Check<'a> {

@@ -11,6 +11,9 @@ use tokio_util::sync::CancellationToken;
 use crate::progress::Line;
 use crate::shell::Shell;
 
+/// The longest extension, in bytes: a file has to fit its name around it.
+const LONGEST_EXTENSION: usize = 100;
+
 /// `.foo=foolang`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Extension {
@@ -31,6 +34,12 @@ impl std::str::FromStr for Extension {
         let bare = extension.strip_prefix('.').unwrap_or(extension);
         if bare.is_empty() || bare.contains(['.', '/', '\\']) || language.trim().is_empty() {
             return Err(fault());
+        }
+        if bare.len() > LONGEST_EXTENSION {
+            return Err(format!(
+                "the extension has {} bytes; at most {LONGEST_EXTENSION} are taken",
+                bare.len()
+            ));
         }
         Ok(Self {
             extension: format!(".{}", bare.to_lowercase()),
@@ -62,14 +71,35 @@ pub(super) fn of_command(
     let mut argv = shlex::split(command).ok_or_else(|| {
         format!("--command {command:?} has a quote that is not closed; it is read as a shell would split it")
     })?;
-    let Some(program) = argv.first_mut() else {
-        return Err("--command is blank; give the program and its arguments".to_owned());
+    let Some(program) = argv
+        .first_mut()
+        .filter(|program| !program.trim().is_empty())
+    else {
+        return Err("--command names no program; give the program and its arguments".to_owned());
     };
     if program.contains('/') {
         *program = shell.absolute(Path::new(program)).display().to_string();
     }
     let name = program.rsplit('/').next().unwrap_or(program).to_owned();
+    unambiguous(extensions)?;
     Ok(Target::of_command(&name, &argv, mapping(extensions)))
+}
+
+/// One language for one extension: of two, neither is meant more than the other.
+fn unambiguous(extensions: &[Extension]) -> Result<(), String> {
+    let mut known = BTreeMap::new();
+    for mapped in extensions {
+        match known.insert(&mapped.extension, &mapped.language) {
+            Some(other) if *other != mapped.language => {
+                return Err(format!(
+                    "--ext gives {} two languages, {other} and {}; give one",
+                    mapped.extension, mapped.language
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// The fake server of this very program, on the rules that answer from a sample's markers.

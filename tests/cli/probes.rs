@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dsh_e2e::{CheckOptions, Checked, Ground, Target, samples};
+use dsh_e2e::{CheckOptions, Checked, Ground, Step, Target, samples};
 use dsh_fake_lsp::{
-    Action, FakeServer, Helper, Rule, exit, ignore, raw, reply, reply_error, spawn_helper,
+    Action, Control, FakeServer, Helper, Rule, exit, ignore, raw, reply, reply_error, spawn_helper,
 };
 use dsh_harness::kernel::Cancel;
 use dsh_harness::subprocess::LocalSubprocess;
@@ -19,8 +19,13 @@ use crate::support::program;
 /// Long enough for every right answer, short enough for those that never come.
 const BUDGET: Duration = Duration::from_millis(1500);
 
-async fn check(server: FakeServer) -> Checked {
-    let command = server.subcommand("fake-lsp").command(program()).unwrap();
+/// How a fake server is started and checked, and where.
+fn prepared(server: &FakeServer) -> (Target, CheckOptions, tempfile::TempDir) {
+    let command = server
+        .clone()
+        .subcommand("fake-lsp")
+        .command(program())
+        .unwrap();
     let mut argv = vec![command.program.display().to_string()];
     argv.extend(command.args.iter().cloned());
     let extensions = [(".fake".to_owned(), "fake".to_owned())].into();
@@ -33,6 +38,11 @@ async fn check(server: FakeServer) -> Checked {
         temporary: temporary.path().to_owned(),
         reproduce: "dsh-conform check".to_owned(),
     };
+    (target, options, temporary)
+}
+
+async fn check(server: FakeServer) -> Checked {
+    let (target, options, temporary) = prepared(&server);
     let ground = Ground::Sample(samples::sample("fake").unwrap());
     let subprocess = Arc::new(LocalSubprocess::from_environment());
     let checked = dsh_e2e::check(
@@ -52,6 +62,27 @@ async fn check(server: FakeServer) -> Checked {
         "the workspace was left"
     );
     checked
+}
+
+/// A fault of our own while a server runs: it unwinds, and the server is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_of_ours_leaves_no_server() {
+    let control = Control::bind().unwrap();
+    let server = FakeServer::markers().control(&control);
+    let (target, options, _temporary) = prepared(&server);
+    let mut task = tokio::task::JoinSet::new();
+    task.spawn(async move {
+        let ground = Ground::Sample(samples::sample("fake").unwrap());
+        let watch = |step| assert!(!matches!(step, Step::AskingAgain(_)), "on purpose");
+        let subprocess = Arc::new(LocalSubprocess::from_environment());
+        let (cancel, stop) = (Cancel::new(), CancellationToken::new());
+        dsh_e2e::check(
+            &target, &ground, &options, subprocess, &cancel, &stop, &watch,
+        )
+        .await
+    });
+    assert!(task.join_next().await.unwrap().unwrap_err().is_panic());
+    control.wait_ended(1).await;
 }
 
 /// The clauses of red cases and notes, each with its verdict.
