@@ -159,3 +159,23 @@ fn a_full_disk_behind_stdout_is_told() {
         );
     }
 }
+
+#[test]
+fn a_command_or_mapping_that_means_nothing_is_refused() {
+    let desk = Desk::new();
+    let long = format!(".{}=x", "x".repeat(300));
+    for (command, mappings, why) in [
+        ("''", vec![".x=x"], "--command names no program"),
+        ("", vec![".x=x"], "--command names no program"),
+        (
+            "true",
+            vec![".x=a", ".X=b"],
+            "--ext gives .x two languages, a and b",
+        ),
+        ("true", vec![long.as_str()], "at most 100 are taken"),
+    ] {
+        let mut args = vec!["check", "--command", command];
+        args.extend(mappings.iter().flat_map(|mapping| ["--ext", mapping]));
+        desk.run(&args).ended(2).err_has(why);
+    }
+}

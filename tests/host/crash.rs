@@ -6,6 +6,7 @@ use dsh_fake_lsp::{
     Action, FakeServer, Rule, Signal, Stream, capabilities, close, exit, hold, ignore, kill, only,
     reply, stderr,
 };
+use dsh_fs::{Source, Workspace};
 use dsh_lsp::Operation::{FindReferences, GoToDefinition, Hover};
 use dsh_subprocess::ChildExit;
 use dsh_transcript::Direction;
@@ -207,6 +208,37 @@ fn death_while_idle_that_nobody_has_seen_yet() {
     let over = bench(fake()).run(async |bench| {
         bench.query(Hover, "a.x:1:1").await.unwrap();
         bench.received(1, "didClose").await;
+        bench.control.perform(1, [exit(0)]).unwrap();
+        bench.while_the_host_stands_still(bench.ended(1));
+        bench.query(Hover, "a.x:1:1").await.unwrap();
+    });
+    over.processes(2)
+        .wire(1, "initialize initialized didOpen hover didClose")
+        .wire(2, ONE_QUERY);
+}
+
+/// CRS-2: idle, and only the writing of the open tells: nothing of the query has reached the dead
+/// process, so that another one serves it.
+#[test]
+fn death_while_idle_that_only_writing_tells() {
+    let over = bench(fake()).run(async |bench| {
+        bench.query(Hover, "a.x:1:1").await.unwrap();
+        bench.received(1, "didClose").await;
+        // Read without a pause in which the host could look at its pipes.
+        let workspace = Workspace {
+            path: bench.path(""),
+            uri: bench.uri(""),
+        };
+        let (path, uri, text) = (bench.path("a.x"), bench.uri("a.x"), "conjured\n".to_owned());
+        for _ in 0..2 {
+            let (workspace, path) = (workspace.clone(), path.clone());
+            bench.files.serve_source(Source {
+                workspace,
+                path,
+                uri: uri.clone(),
+                text: text.clone(),
+            });
+        }
         bench.control.perform(1, [exit(0)]).unwrap();
         bench.while_the_host_stands_still(bench.ended(1));
         bench.query(Hover, "a.x:1:1").await.unwrap();

@@ -1,5 +1,6 @@
 //! The file system as the host sees it: this machine's, with gates and faults.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
@@ -29,8 +30,8 @@ pub(crate) struct Files {
     workspace_fault: Mutex<Option<WorkspaceError>>,
     /// The next read ends with this.
     source_fault: Mutex<Option<SourceError>>,
-    /// The next read gives this.
-    source: Mutex<Option<Source>>,
+    /// The next reads give these.
+    sources: Mutex<VecDeque<Source>>,
 }
 
 impl Files {
@@ -42,7 +43,7 @@ impl Files {
             closed: watch::Sender::new([false; 2]),
             workspace_fault: Mutex::default(),
             source_fault: Mutex::default(),
-            source: Mutex::default(),
+            sources: Mutex::default(),
         }
     }
 
@@ -68,9 +69,12 @@ impl Files {
         *self.source_fault.lock().expect("no panic inside") = Some(error);
     }
 
-    /// Serves the next read with this, wherever the file is.
+    /// Serves the next read that is not served yet with this, wherever the file is, at once.
     pub(crate) fn serve_source(&self, source: Source) {
-        *self.source.lock().expect("no panic inside") = Some(source);
+        self.sources
+            .lock()
+            .expect("no panic inside")
+            .push_back(source);
     }
 
     /// The same files, said to be of another world.
@@ -133,7 +137,7 @@ impl FileSystem for Files {
         if let Some(error) = fault {
             return Err(error);
         }
-        let served = self.source.lock().expect("no panic inside").take();
+        let served = self.sources.lock().expect("no panic inside").pop_front();
         match served {
             Some(source) => Ok(source),
             None => self.inner.read_source(request, cancel).await,
