@@ -28,7 +28,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// How long the end of a process waits for the rest of its stderr before the tail is recorded.
 const STDERR_REST: Duration = Duration::from_millis(200);
 
-/// See the [module](self).
+/// Wraps another provider and records what passes through it, bytes unchanged and at once.
 pub struct RecordingSubprocess {
     inner: Arc<dyn Subprocess>,
     recorder: Recorder,

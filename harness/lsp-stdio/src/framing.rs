@@ -61,7 +61,7 @@ pub enum FrameFault {
     /// A length of zero, which no JSON has.
     #[error("the Content-Length is 0, which no JSON text has")]
     ZeroLength,
-    /// A header section beyond [`MAX_HEADER_BYTES`].
+    /// A header section beyond 65536 bytes, the blank line included (FRM-5).
     #[error("the header section is longer than {MAX_HEADER_BYTES} bytes")]
     HeaderTooLong,
     /// A body beyond `maxMessageBytes`.
