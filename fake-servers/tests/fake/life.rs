@@ -298,6 +298,11 @@ fn the_transcript_has_everything_with_its_bytes() {
         panic!()
     };
     assert_eq!(bytes.lossy(), "garbage\n");
+    let closed = events.iter().any(|event| {
+        let direction = dsh_transcript::Direction::ToClient;
+        matches!(&event.body, dsh_transcript::EventBody::Closed { direction: d, total } if *d == direction && *total > 8)
+    });
+    assert!(closed, "{events:#?}");
     let ending = view.notes("ending").next().unwrap();
     let dsh_transcript::EventBody::Note { data, .. } = &ending.body else {
         panic!()
