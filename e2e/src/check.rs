@@ -153,9 +153,12 @@ pub async fn check(
         checked = work.carry_out(Arc::clone(&recording)) => Some(checked),
     };
     recording.end_all().await;
-    let workspace = place.end(options.keep);
+    let ended = place.end(options.keep);
     let mut checked = checked.ok_or(CheckError::Stopped)?;
-    checked.workspace = workspace;
+    match ended {
+        Ok(workspace) => checked.workspace = workspace,
+        Err(left) => checked.run.remarks.push(left),
+    }
     Ok(checked)
 }
 

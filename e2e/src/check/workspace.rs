@@ -120,11 +120,20 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Removes what is temporary, or keeps it and says where it is.
-    pub(super) fn end(self, keep: bool) -> Option<PathBuf> {
+    /// Removes what is temporary, or keeps it and says where it is. What cannot be removed is
+    /// said too: somebody is still writing there.
+    pub(super) fn end(self, keep: bool) -> Result<Option<PathBuf>, String> {
         match self {
-            Self::Sample { folder, .. } | Self::Bare { folder, .. } if keep => Some(folder.keep()),
-            _ => None,
+            Self::Sample { folder, .. } | Self::Bare { folder, .. } if keep => {
+                Ok(Some(folder.keep()))
+            }
+            Self::Sample { folder, .. } | Self::Bare { folder, .. } => {
+                let path = folder.path().display().to_string();
+                let left =
+                    |error| format!("the temporary workspace {path} was not removed: {error}");
+                folder.close().map(|()| None).map_err(left)
+            }
+            Self::Given { .. } => Ok(None),
         }
     }
 }
