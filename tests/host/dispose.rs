@@ -8,12 +8,12 @@ use dsh_fake_lsp::{
 };
 use dsh_kernel::Cancel;
 use dsh_lsp::Operation::{GoToDefinition, Hover};
-use dsh_lsp::{LspRegistry, LspService};
+use dsh_lsp::{LspRegistry, LspService, Registration};
 use dsh_lsp_stdio::StdioProvider;
 use dsh_subprocess::{ChildExit, TerminationReport};
 use serde_json::json;
 
-use crate::support::{Bench, Gate, bench, failure, fake, marked, request};
+use crate::support::{Bench, Gate, bench, failure, fake, in_time, marked, request};
 
 const ONE_QUERY: &str = "initialize initialized didOpen hover didClose shutdown exit";
 
@@ -443,12 +443,16 @@ fn a_server_that_never_stops_talking_is_disposed() {
     over.processes(1).wire(1, ONE_QUERY).ended_by_itself(1);
 }
 
-/// A host of its own on a thread of its own, which does `work` with it and then ends in some way.
-/// Returns whether the thread panicked.
-fn host_apart(
-    bench: &Bench,
-    work: impl AsyncFnOnce(Arc<StdioProvider>, LspRegistry) + Send,
-) -> bool {
+/// A provider with a registry that has it.
+struct Host {
+    provider: Arc<StdioProvider>,
+    seam: LspRegistry,
+    registration: Registration,
+}
+
+/// A host of its own, on a runtime and a thread of its own that end when `work` does. Returns
+/// whether the thread panicked.
+fn host_apart(bench: &Bench, work: impl AsyncFnOnce(Host) + Send) -> bool {
     let config = bench.config().clone();
     let (files, processes) = (bench.files.clone(), bench.processes.clone());
     let ended = std::thread::scope(|scope| {
@@ -458,17 +462,19 @@ fn host_apart(
                 .enable_all()
                 .build()
                 .unwrap();
-            runtime.block_on(async {
+            runtime.block_on(in_time(async {
                 let provider = StdioProvider::new("apart", config, files, processes)
                     .await
                     .unwrap();
-                let registry = LspRegistry::new();
-                let registration = registry
-                    .register_provider(Arc::clone(&provider) as _)
-                    .unwrap();
-                work(provider, registry).await;
-                drop(registration);
-            });
+                let seam = LspRegistry::new();
+                let registration = seam.register_provider(Arc::clone(&provider) as _).unwrap();
+                work(Host {
+                    provider,
+                    seam,
+                    registration,
+                })
+                .await;
+            }));
         });
         host.join()
     });
@@ -488,15 +494,12 @@ fn a_runtime_that_is_dropped_leaves_nothing() {
         .on("textDocument/hover", [ignore()]);
     let over = bench(server).run(async |bench| {
         let at = request(bench.workspace(), Hover, "a.x:1:1");
-        let panicked = host_apart(bench, async |provider, registry| {
+        let panicked = host_apart(bench, async |host| {
             let cancel = Cancel::new();
-            let asked = registry.query(at, &cancel);
-            let reached = bench.control.wait_received(1, "hover");
             tokio::select! {
-                _ = asked => panic!("it is never answered"),
-                _ = reached => {}
+                _ = host.seam.query(at, &cancel) => panic!("it is never answered"),
+                _ = bench.control.wait_received(1, "hover") => {}
             }
-            drop(provider);
         });
         assert!(!panicked);
         assert_eq!(marked(&bench.root), Vec::<String>::new());
@@ -512,11 +515,11 @@ fn a_runtime_that_is_dropped_while_starting_or_idle_leaves_nothing() {
         let other = bench.another_workspace("other");
         let idle = request(bench.workspace(), Hover, "a.x:1:1");
         let starting = request(&other, Hover, "a.x:1:1");
-        let panicked = host_apart(bench, async |_provider, registry| {
+        let panicked = host_apart(bench, async |host| {
             let cancel = Cancel::new();
-            registry.query(idle, &cancel).await.unwrap();
+            host.seam.query(idle, &cancel).await.unwrap();
             tokio::select! {
-                _ = registry.query(starting, &cancel) => panic!("it is never answered"),
+                _ = host.seam.query(starting, &cancel) => panic!("it is never answered"),
                 _ = bench.control.wait_received(2, "initialize") => {}
             }
         });
@@ -526,13 +529,13 @@ fn a_runtime_that_is_dropped_while_starting_or_idle_leaves_nothing() {
     over.processes(2);
 }
 
-/// DIS-6: a panic beside a running query leaves nothing behind either.
+/// DIS-6: a panic beside an idle server leaves nothing behind either.
 #[test]
 fn a_panic_leaves_nothing() {
     let over = bench(fake()).run(async |bench| {
         let at = request(bench.workspace(), Hover, "a.x:1:1");
-        let panicked = host_apart(bench, async |_provider, registry| {
-            registry.query(at, &Cancel::new()).await.unwrap();
+        let panicked = host_apart(bench, async |host| {
+            host.seam.query(at, &Cancel::new()).await.unwrap();
             panic!("on purpose");
         });
         assert!(panicked);
@@ -547,9 +550,10 @@ fn a_panic_leaves_nothing() {
 fn a_provider_that_is_dropped_leaves_nothing() {
     let over = bench(obstinate()).run(async |bench| {
         let at = request(bench.workspace(), Hover, "a.x:1:1");
-        let panicked = host_apart(bench, async |provider, registry| {
-            registry.query(at, &Cancel::new()).await.unwrap();
-            drop((provider, registry));
+        let panicked = host_apart(bench, async |host| {
+            host.seam.query(at, &Cancel::new()).await.unwrap();
+            drop((host.registration, host.provider));
+            bench.ended(1).await;
         });
         assert!(!panicked);
         assert_eq!(marked(&bench.root), Vec::<String>::new());

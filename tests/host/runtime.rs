@@ -7,7 +7,7 @@ use dsh_lsp::Operation::Hover;
 use dsh_lsp_stdio::LspStdioConfig;
 use serde_json::json;
 
-use crate::support::{Bench, bench, failure, fake, hover_text, marked, request};
+use crate::support::{Bench, bench, failure, fake, hover_text, in_time, marked, request};
 
 const ONE_QUERY: &str = "initialize initialized didOpen hover didClose shutdown exit";
 
@@ -108,7 +108,7 @@ fn a_runtime_that_is_dropped_ends_its_servers() {
                     .enable_all()
                     .build()
                     .unwrap();
-                inner.block_on(async {
+                inner.block_on(in_time(async {
                     let runtime = mounted(bench).await;
                     let at = request(bench.workspace(), Hover, "a.x:1:1");
                     runtime
@@ -118,7 +118,8 @@ fn a_runtime_that_is_dropped_ends_its_servers() {
                         .await
                         .unwrap();
                     drop(runtime);
-                });
+                    bench.ended(1).await;
+                }));
             });
             host.join()
         });

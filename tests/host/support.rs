@@ -246,12 +246,7 @@ impl Setup {
             body(&bench).await;
             bench.finish(threads, leaves).await
         };
-        let over = host.block_on(async {
-            // The one deadline; it is no part of what is tested.
-            tokio::time::timeout(DEADLINE, work)
-                .await
-                .expect("the test hangs")
-        });
+        let over = host.block_on(async { in_time(work).await });
         drop(host);
         drop(instrument);
         leftovers::only_ours(folder.path());
@@ -517,11 +512,7 @@ impl Bench {
         &self,
         work: impl Future<Output = T> + Send,
     ) -> T {
-        let limited = async {
-            tokio::time::timeout(DEADLINE, work)
-                .await
-                .expect("the test hangs")
-        };
+        let limited = in_time(work);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| self.instrument.block_on(limited));
             waiting.join().expect("it came")
@@ -617,6 +608,12 @@ pub(crate) fn request(workspace: &str, operation: Operation, at: &str) -> QueryR
         },
         workspace_root: workspace.to_owned(),
     }
+}
+
+/// Puts the one deadline around something; it is no part of what is tested.
+pub(crate) async fn in_time<T>(work: impl Future<Output = T>) -> T {
+    let timely = tokio::time::timeout(DEADLINE, work).await;
+    timely.expect("the test hangs")
 }
 
 /// Whether an event is a note of this kind.
