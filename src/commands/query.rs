@@ -170,7 +170,12 @@ async fn ask(deployment: Deployment, asking: &Asking, interruption: &Interruptio
         } else {
             "and the answer has not stayed the same for three seconds; give --settle more"
         };
-        complain(&format!("warning: asked {times} times, {last}"));
+        let asked = if times == 1 {
+            "once".to_owned()
+        } else {
+            format!("{times} times")
+        };
+        complain(&format!("warning: asked {asked}, {last}"));
     }
     if told.is_error {
         let code = told.code.as_deref().unwrap_or("error");
