@@ -122,7 +122,7 @@ fn hover_script(text: &str) -> Value {
 fn references_script(count: usize) -> Value {
     let locations: Vec<Value> = (0..count)
         .map(|line| {
-            json!({"uri": format!("file:///work/{}.x", line % 97), "range": {
+            json!({"uri": format!("file:///project/{}.x", line % 97), "range": {
                 "start": {"line": line, "character": 4}, "end": {"line": line, "character": 9}}})
         })
         .collect();
