@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -52,7 +52,8 @@ struct State {
 
 impl Kept {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no panic inside")
+        // Also after a panic: drops must not make it worse.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -81,12 +82,11 @@ impl Processes {
     /// No pipe and no control of a process is held any more.
     #[track_caller]
     pub(super) fn none_left(&self) {
-        let state = self.kept.state();
-        assert_eq!(
-            (state.pipes, state.controls),
-            (0, 0),
-            "pipes and controls that are held"
-        );
+        let left = {
+            let state = self.kept.state();
+            (state.pipes, state.controls)
+        };
+        assert_eq!(left, (0, 0), "pipes and controls that are held");
     }
 }
 
