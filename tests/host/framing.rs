@@ -602,7 +602,8 @@ fn text_between_frames_is_shown() {
     assert!(message.contains("after 2 messages"), "{message}");
 }
 
-/// FRM-9, FRM-5: a body near the default limit is read.
+/// FRM-9, FRM-5: a body near the default limit is read. It takes a second or so, nearly all of it
+/// spent by a fake server that is built without optimization.
 #[test]
 fn a_large_body_is_read() {
     // Eight bytes each and the rest of the message.
