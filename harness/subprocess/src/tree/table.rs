@@ -378,7 +378,7 @@ mod tests {
             .expect("started");
         let pid = i32::try_from(child.id()).expect("a pid");
         let process = read_one(pid).expect("read").expect("there");
-        let looks: Vec<Environment> = (0..5000)
+        let looks: Vec<Environment> = (0..2000)
             .map(|_| environment(&process).expect("read"))
             .collect();
         child.kill().expect("killed");
