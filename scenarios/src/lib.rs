@@ -6,7 +6,11 @@
 
 mod clause;
 mod evidence;
+pub mod format;
+pub mod monitor;
+pub mod run;
 mod schema;
+pub mod subject;
 
 pub use clause::{
     Clause, Clauses, ClausesError, Judged, Level, Profile, Section, Side, Source, SourceError,
