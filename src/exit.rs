@@ -82,31 +82,12 @@ With several servers it is 6 if there is one, else the lowest of 1 and 3.";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dsh_reports::{FORMAT, Platform, Run, Subject, SubjectKind, Tool, Totals};
+    use dsh_reports::{FORMAT, Platform, Run, Stale, Subject, SubjectKind, Tool};
 
     fn run(conclusion: Conclusion) -> Run {
-        Run {
-            subject: Subject {
-                kind: SubjectKind::Server,
-                name: "x".to_owned(),
-                version: None,
-                path: None,
-                origin: None,
-                command: Vec::new(),
-            },
-            profiles: Vec::new(),
-            sample: None,
-            seed: None,
-            budget_ms: None,
-            duration_us: 0,
-            conclusion,
-            cases: Vec::new(),
-            operations: Vec::new(),
-            totals: Totals::default(),
-            coverage: Vec::new(),
-            transcript: None,
-            remarks: Vec::new(),
-        }
+        let mut run = Run::new(Subject::named(SubjectKind::Server, "x"));
+        run.conclusion = conclusion;
+        run
     }
 
     #[track_caller]

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use dsh_reports::{
-    Case, ClauseRef, Conclusion, Level, OperationTimeline, Run, Selection, Totals, TranscriptRef,
-    Verdict,
+    Case, ClauseRef, Conclusion, Level, OperationTimeline, Run, Selection, TranscriptRef, Verdict,
 };
 use dsh_scenarios::{Clause, Clauses, Profile};
 use dsh_transcript::{Direction, EventBody, View};
@@ -52,21 +51,14 @@ pub(super) fn assemble(
         told.undisposed
             .map(|error| format!("the end was not in order: {error}")),
     );
-    let mut run = Run {
-        subject,
-        profiles: vec!["server".to_owned()],
-        sample: check.place.sample(),
-        seed: None,
-        budget_ms: Some(millis(check.options.budget)),
-        duration_us: seen.events.last().map_or(0, |event| event.at_us),
-        conclusion: Conclusion::Interrupted,
-        cases,
-        operations: timelines(seen),
-        totals: Totals::default(),
-        coverage: Vec::new(),
-        transcript: None,
-        remarks,
-    };
+    let mut run = Run::new(subject);
+    run.profiles = vec!["server".to_owned()];
+    run.sample = check.place.sample();
+    run.budget_ms = Some(millis(check.options.budget));
+    run.duration_us = seen.events.last().map_or(0, |event| event.at_us);
+    run.cases = cases;
+    run.operations = timelines(seen);
+    run.remarks = remarks;
     let not_run = |probe: Option<&Probe>| match (probe, told.unmounted, selection) {
         (None, _, _) => "there is no probe for it yet",
         (Some(_), Some(_), _) => "the server was not started",
@@ -99,6 +91,7 @@ fn clause_ref(clause: &Clause, not_run: &str) -> ClauseRef {
             dsh_scenarios::Level::Must => Level::Must,
             dsh_scenarios::Level::Should => Level::Should,
         },
+        profiles: vec![Profile::Server.to_string()],
         statement: clause.statement.clone(),
         not_run: not_run.to_owned(),
     }

@@ -1,11 +1,12 @@
 //! What follows from the cases of a run.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Case, ClauseCoverage};
+use crate::model::{Case, Run, RunKind, SubjectKind};
 use crate::verdict::{Level, Verdict};
 
 /// Which of the probes were asked for.
@@ -56,6 +57,40 @@ pub enum Conclusion {
         /// SHOULDs that do not hold.
         notes: u64,
     },
+    /// Every MUST of the profiles that a harness claims holds, as far as cases judge it.
+    Conforms {
+        /// SHOULDs that do not hold.
+        notes: u64,
+        /// Cases that fail and are known to.
+        #[serde(default)]
+        known: u64,
+    },
+    /// A harness breaks a MUST.
+    DoesNotConform {
+        /// Those that it breaks.
+        musts: Vec<String>,
+    },
+    /// Only some cases were run; none of them failed.
+    SelectionHolds {
+        /// SHOULDs that do not hold.
+        notes: u64,
+        /// Cases that fail and are known to.
+        #[serde(default)]
+        known: u64,
+    },
+    /// Every mutant that was run is noticed.
+    Noticed {
+        /// How many.
+        mutants: u64,
+    },
+    /// Mutants were not noticed, or did not come to be.
+    Unnoticed {
+        /// Those that no scenario noticed.
+        survived: Vec<String>,
+        /// Those that prove nothing, since they did not come to be.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        broken: Vec<String>,
+    },
     /// The run was interrupted before anything failed.
     Interrupted,
     /// The instrument went wrong.
@@ -66,10 +101,10 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    /// Draws the conclusion for a language server. The clauses that carry known answers are those
-    /// of `QUA-4`.
-    pub(crate) fn of(cases: &[Case], coverage: &[ClauseCoverage], selection: Selection) -> Self {
-        if let Some(fault) = cases
+    /// Draws the conclusion from the cases and the coverage of a run.
+    pub(crate) fn of(run: &Run, selection: Selection) -> Self {
+        if let Some(fault) = run
+            .cases
             .iter()
             .find(|case| case.verdict == Verdict::HarnessError)
         {
@@ -77,64 +112,160 @@ impl Conclusion {
                 reason: format!("{}: {}", fault.id, fault.message),
             };
         }
-        let musts = |wanted: fn(Verdict) -> bool| -> Vec<String> {
-            coverage
-                .iter()
-                .filter(|clause| clause.level == Level::Must && clause.verdict.is_some_and(wanted))
-                .map(|clause| clause.clause.clone())
-                .collect()
-        };
-        let failed = musts(Verdict::is_failure);
+        match (run.kind, run.subject.kind) {
+            (RunKind::Power, _) => Self::of_power(run, selection),
+            (_, SubjectKind::Harness) => Self::of_harness(run, selection),
+            (_, SubjectKind::Server) => Self::of_server(run, selection),
+        }
+    }
+
+    /// Draws the conclusion for a language server. The clauses that carry known answers are those
+    /// of `QUA-4`.
+    fn of_server(run: &Run, selection: Selection) -> Self {
+        let failed = musts(run, Verdict::is_failure);
         if !failed.is_empty() {
             return Self::NotQualified { musts: failed };
         }
         if selection == Selection::Interrupted {
             return Self::Interrupted;
         }
-        let untestable = musts(|verdict| verdict == Verdict::Untestable);
-        if !untestable.is_empty() {
-            let reason = cases
-                .iter()
-                .find(|case| case.verdict == Verdict::Untestable && case.level == Level::Must)
-                .map(|case| case.message.clone())
-                .unwrap_or_default();
-            return Self::Untestable {
-                reason,
-                musts: untestable,
-            };
+        if let Some(untestable) = Self::untestable(run) {
+            return untestable;
         }
-        let notes = coverage
-            .iter()
-            .filter(|clause| matches!(clause.verdict, Some(Verdict::Note | Verdict::Untestable)))
-            .count() as u64;
+        let notes = notes(run);
         if selection == Selection::Some {
             return Self::Partial { notes };
         }
-        let answers = cases
+        let mut answers = run
+            .cases
             .iter()
             .filter(|case| case.clauses.iter().any(|id| id == "QUA-4"));
-        if answers.into_iter().any(|case| case.verdict.is_judged()) {
+        if answers.any(|case| case.verdict.is_judged()) {
             Self::Qualified { notes }
         } else {
             Self::ProtocolOnly { notes }
         }
     }
 
+    /// Draws the conclusion for a harness. A case that fails decides also where the clause it
+    /// breaks is none of those that the run was to cover.
+    fn of_harness(run: &Run, selection: Selection) -> Self {
+        let failed = about(run, Verdict::is_failure);
+        if !failed.is_empty() {
+            return Self::DoesNotConform { musts: failed };
+        }
+        if selection == Selection::Interrupted {
+            return Self::Interrupted;
+        }
+        if let Some(untestable) = Self::untestable(run) {
+            return untestable;
+        }
+        let count = |wanted| {
+            let of = |case: &&Case| case.verdict == wanted;
+            run.cases.iter().filter(of).count() as u64
+        };
+        let (notes, known) = (notes(run), count(Verdict::Known));
+        if selection == Selection::Some || !run.skipped.is_empty() {
+            Self::SelectionHolds { notes, known }
+        } else {
+            Self::Conforms { notes, known }
+        }
+    }
+
+    fn of_power(run: &Run, selection: Selection) -> Self {
+        let ids = |wanted: fn(Verdict) -> bool| -> Vec<String> {
+            let of = run.cases.iter().filter(|case| wanted(case.verdict));
+            of.map(|case| case.id.clone()).collect()
+        };
+        let survived = ids(Verdict::is_failure);
+        let broken = ids(|verdict| verdict == Verdict::Untestable);
+        if !survived.is_empty() || !broken.is_empty() {
+            return Self::Unnoticed { survived, broken };
+        }
+        if selection == Selection::Interrupted {
+            return Self::Interrupted;
+        }
+        let mutants = ids(|verdict| verdict == Verdict::Pass).len() as u64;
+        Self::Noticed { mutants }
+    }
+
+    /// Where a prerequisite was not seen, nothing can be said: of a server if a MUST hangs on it,
+    /// of a harness in any case, since a scenario that shows nothing needs somebody to look.
+    fn untestable(run: &Run) -> Option<Self> {
+        let untestable = |verdict| verdict == Verdict::Untestable;
+        let is_harness = run.subject.kind == SubjectKind::Harness;
+        let musts = if is_harness {
+            about(run, untestable)
+        } else {
+            musts(run, untestable)
+        };
+        let first = run
+            .cases
+            .iter()
+            .find(|case| untestable(case.verdict) && (is_harness || case.level == Level::Must));
+        (!musts.is_empty()).then(|| Self::Untestable {
+            reason: first.map(|case| case.message.clone()).unwrap_or_default(),
+            musts,
+        })
+    }
+
     /// Whether the subject conforms, as far as was asked.
     pub const fn conforms(&self) -> bool {
         matches!(
             self,
-            Self::Qualified { .. } | Self::ProtocolOnly { .. } | Self::Partial { .. }
+            Self::Qualified { .. }
+                | Self::ProtocolOnly { .. }
+                | Self::Partial { .. }
+                | Self::Conforms { .. }
+                | Self::SelectionHolds { .. }
+                | Self::Noticed { .. }
         )
     }
 }
 
+/// The MUSTs of the coverage with such a verdict.
+fn musts(run: &Run, wanted: fn(Verdict) -> bool) -> Vec<String> {
+    run.coverage
+        .iter()
+        .filter(|clause| clause.level == Level::Must && clause.verdict.is_some_and(wanted))
+        .map(|clause| clause.clause.clone())
+        .collect()
+}
+
+/// The clauses that cases with such a verdict are about, in the order of the coverage; what is not
+/// in there comes last.
+fn about(run: &Run, wanted: fn(Verdict) -> bool) -> Vec<String> {
+    let cases = run.cases.iter().filter(|case| wanted(case.verdict));
+    let named: BTreeSet<&str> = cases.flat_map(Case::about).map(String::as_str).collect();
+    let place = |id: &str| {
+        let mut coverage = run.coverage.iter();
+        coverage
+            .position(|clause| clause.clause == id)
+            .unwrap_or(usize::MAX)
+    };
+    let mut sorted: Vec<(usize, &str)> = named.into_iter().map(|id| (place(id), id)).collect();
+    sorted.sort_unstable();
+    sorted.into_iter().map(|(_, id)| id.to_owned()).collect()
+}
+
+/// SHOULDs that do not hold, or could not be seen to.
+fn notes(run: &Run) -> u64 {
+    run.coverage
+        .iter()
+        .filter(|clause| matches!(clause.verdict, Some(Verdict::Note | Verdict::Untestable)))
+        .count() as u64
+}
+
 impl fmt::Display for Conclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let with_notes = |f: &mut fmt::Formatter<'_>, word: &str, notes: u64| match notes {
-            0 => f.write_str(word),
-            1 => write!(f, "{word}, 1 note"),
-            notes => write!(f, "{word}, {notes} notes"),
+        let counted = |f: &mut fmt::Formatter<'_>, count: u64, one: &str| match count {
+            0 => Ok(()),
+            1 => write!(f, ", 1 {one}"),
+            count => write!(f, ", {count} {one}s"),
+        };
+        let with_notes = |f: &mut fmt::Formatter<'_>, word: &str, notes: u64| {
+            f.write_str(word)?;
+            counted(f, notes, "note")
         };
         match self {
             Self::Qualified { notes } => with_notes(f, "QUALIFIED", *notes),
@@ -147,6 +278,27 @@ impl fmt::Display for Conclusion {
                 write!(f, "UNTESTABLE: {} ({reason})", musts.join(", "))
             }
             Self::Partial { notes } => with_notes(f, "SELECTED PROBES HOLD", *notes),
+            Self::Conforms { notes, known } => {
+                with_notes(f, "CONFORMS", *notes)?;
+                counted(f, *known, "known failure")
+            }
+            Self::DoesNotConform { musts } => write!(f, "DOES NOT CONFORM: {}", musts.join(", ")),
+            Self::SelectionHolds { notes, known } => {
+                with_notes(f, "SELECTED CASES HOLD", *notes)?;
+                counted(f, *known, "known failure")
+            }
+            Self::Noticed { mutants: 1 } => f.write_str("NO SURVIVOR, 1 mutant killed"),
+            Self::Noticed { mutants } => write!(f, "NO SURVIVOR, {mutants} mutants killed"),
+            Self::Unnoticed { survived, broken } => {
+                if !survived.is_empty() {
+                    write!(f, "SURVIVED: {}", survived.join(", "))?;
+                }
+                if !broken.is_empty() {
+                    let gap = if survived.is_empty() { "" } else { "; " };
+                    write!(f, "{gap}BROKEN: {}", broken.join(", "))?;
+                }
+                Ok(())
+            }
             Self::Interrupted => f.write_str("INTERRUPTED"),
             Self::HarnessError { reason } => write!(f, "HARNESS ERROR: {reason}"),
         }

@@ -6,16 +6,21 @@
 //! counts what the cases say and draws the conclusion that follows from them.
 
 mod conclusion;
+mod coverage;
+mod evidence;
 mod layout;
 mod model;
 mod read;
 mod text;
 mod verdict;
+mod words;
 
 pub use conclusion::{Conclusion, Selection};
+pub use evidence::{around, ending, event_line, member_names, quote};
 pub use model::{
     Case, ClauseCoverage, ClauseRef, Count, Evidence, FORMAT, Heard, OperationTimeline, Origin,
-    Platform, Report, Run, Subject, SubjectKind, Tool, Totals, TranscriptRef,
+    Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped, Stale,
+    Subject, SubjectKind, Tool, Totals, TranscriptRef,
 };
 pub use read::{ReadError, read};
 pub use text::{TextOptions, duration, render_text};

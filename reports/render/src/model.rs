@@ -1,11 +1,12 @@
 //! The report as data. Field names are the JSON's, in camel case.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::conclusion::{Conclusion, Selection};
+use crate::conclusion::Conclusion;
 use crate::verdict::{Level, Verdict};
 
 /// The format's name and version, the value of [`Report::format`].
@@ -55,6 +56,9 @@ pub struct Platform {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Run {
+    /// What the run was to find out.
+    #[serde(default, skip_serializing_if = "RunKind::is_conformance")]
+    pub kind: RunKind,
     /// Who was judged.
     pub subject: Subject,
     /// The profiles it was judged by.
@@ -65,6 +69,9 @@ pub struct Run {
     /// The seed of what was random; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// Which part of the cases was taken; absent where they were not divided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// How long each probe was allowed to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_ms: Option<u64>,
@@ -79,14 +86,106 @@ pub struct Run {
     pub operations: Vec<OperationTimeline>,
     /// The counts.
     pub totals: Totals,
-    /// Every clause of the profiles: judged by what, or not judged and why.
+    /// Every clause that belongs to such a run: judged by what, or not judged and why.
     pub coverage: Vec<ClauseCoverage>,
+    /// Cases that were not run, by reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
+    /// Entries of the subject's list of known failures that do not fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stale: Vec<Stale>,
     /// The transcript of the run, where it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
     /// Things to know that no clause is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+}
+
+/// What a run is to find out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum RunKind {
+    /// Whether the subject keeps the clauses.
+    #[default]
+    Conformance,
+    /// Whether the scenarios notice a subject that breaks them. A case is a mutant: it passes when
+    /// a scenario notices it, fails when none does, and is untestable when it did not come to be.
+    Power,
+}
+
+impl RunKind {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature serde asks for"
+    )]
+    fn is_conformance(&self) -> bool {
+        *self == Self::Conformance
+    }
+}
+
+/// One part of a run that is divided into several.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Shard {
+    /// Which one, from 1.
+    pub index: u32,
+    /// Of how many.
+    pub of: u32,
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+/// Cases that were not run, all for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Skipped {
+    /// Why.
+    pub reason: SkipReason,
+    /// Their ids.
+    pub cases: Vec<String>,
+}
+
+/// Why a case was not run.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// It was not asked for: a filter, or a profile that was not chosen.
+    NotSelected,
+    /// It belongs to another part of a divided run.
+    OtherShard,
+    /// The run was interrupted before.
+    Interrupted,
+}
+
+impl fmt::Display for SkipReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotSelected => "not selected",
+            Self::OtherShard => "in another shard",
+            Self::Interrupted => "interrupted before",
+        })
+    }
+}
+
+/// An entry of a list of known failures that does not fail.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Stale {
+    /// The case, or the pattern that names cases.
+    pub case: String,
+    /// Why it is in the list.
+    pub reason: String,
 }
 
 /// Who was judged.
@@ -122,6 +221,13 @@ pub enum SubjectKind {
     Harness,
 }
 
+impl SubjectKind {
+    /// Whether it is the client side that was judged.
+    pub const fn is_harness(self) -> bool {
+        matches!(self, Self::Harness)
+    }
+}
+
 /// Where a server's executable was taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -141,12 +247,24 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Case {
-    /// Unique in its run: the clause, and what of it where several cases judge one clause.
+    /// Unique in its run. Of a probe: the clause, and what of it where several cases judge one
+    /// clause. Of a scenario: its path in the suite, with the combination of its matrix. Of a
+    /// mutant: its name.
     pub id: String,
     /// The part of the report it is shown in.
     pub group: String,
     /// What it judges.
     pub clauses: Vec<String>,
+    /// The clauses its verdict is about, where it is not about all of them: those that were seen
+    /// broken, or that could not be judged. May name a clause that no case is written for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<String>,
+    /// What has to hold, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Where it is written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Place>,
     /// The level of what it judges.
     pub level: Level,
     /// How it ended.
@@ -174,6 +292,17 @@ pub struct Case {
     /// The command that repeats exactly this case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reproduce: Option<String>,
+}
+
+/// A place in a file of the project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Place {
+    /// The file, relative to where the run was started if it lies below.
+    pub file: String,
+    /// The line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
 }
 
 /// One event of a transcript, as it is quoted in a report.
@@ -255,8 +384,23 @@ pub struct Totals {
     pub must: Count,
     /// Clauses of level SHOULD.
     pub should: Count,
+    /// The same by profile; a clause of several profiles counts in each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, ProfileTotals>,
     /// Cases by verdict, those that occur.
     pub cases: BTreeMap<Verdict, u64>,
+}
+
+/// The counts of one profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProfileTotals {
+    /// Clauses of level MUST.
+    pub must: Count,
+    /// Clauses of level SHOULD.
+    pub should: Count,
+    /// Clauses that nothing judged.
+    pub not_judged: u64,
 }
 
 /// How many of how many.
@@ -276,6 +420,8 @@ pub struct ClauseRef {
     pub id: String,
     /// Its level.
     pub level: Level,
+    /// The profiles it is part of.
+    pub profiles: Vec<String>,
     /// What it states.
     pub statement: String,
     /// Why no case judges it in this run, if none does.
@@ -290,6 +436,9 @@ pub struct ClauseCoverage {
     pub clause: String,
     /// Its level.
     pub level: Level,
+    /// The profiles it is part of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<String>,
     /// What it states.
     pub statement: String,
     /// The heaviest verdict of the cases that judge it.
@@ -316,6 +465,9 @@ impl Case {
             id: clause.to_owned(),
             group: group.to_owned(),
             clauses: vec![clause.to_owned()],
+            broken: Vec::new(),
+            title: None,
+            source: None,
             level,
             verdict,
             label: None,
@@ -328,60 +480,57 @@ impl Case {
             reproduce: None,
         }
     }
+
+    /// The clauses that its verdict is about.
+    pub fn about(&self) -> &[String] {
+        if self.broken.is_empty() {
+            &self.clauses
+        } else {
+            &self.broken
+        }
+    }
+}
+
+impl Subject {
+    /// A subject of which no more is known than its name.
+    pub fn named(kind: SubjectKind, name: &str) -> Self {
+        Self {
+            kind,
+            name: name.to_owned(),
+            version: None,
+            path: None,
+            origin: None,
+            command: Vec::new(),
+        }
+    }
 }
 
 impl Run {
-    /// Counts the cases, says which of `clauses` they cover, and draws the conclusion.
-    pub fn conclude(&mut self, clauses: &[ClauseRef], selection: Selection) {
-        self.coverage = coverage(&self.cases, clauses);
-        self.totals = totals(&self.cases, &self.coverage);
-        self.conclusion = Conclusion::of(&self.cases, &self.coverage, selection);
+    /// A run in which nothing was judged yet.
+    pub fn new(subject: Subject) -> Self {
+        Self {
+            kind: RunKind::Conformance,
+            subject,
+            profiles: Vec::new(),
+            sample: None,
+            seed: None,
+            shard: None,
+            budget_ms: None,
+            duration_us: 0,
+            conclusion: Conclusion::Interrupted,
+            cases: Vec::new(),
+            operations: Vec::new(),
+            totals: Totals::default(),
+            coverage: Vec::new(),
+            skipped: Vec::new(),
+            stale: Vec::new(),
+            transcript: None,
+            remarks: Vec::new(),
+        }
     }
 
     /// Whether any case asks for somebody's attention.
     pub fn is_red(&self) -> bool {
         self.cases.iter().any(|case| case.verdict.is_red())
     }
-}
-
-fn coverage(cases: &[Case], clauses: &[ClauseRef]) -> Vec<ClauseCoverage> {
-    clauses
-        .iter()
-        .map(|clause| {
-            let judging: Vec<&Case> = cases
-                .iter()
-                .filter(|case| case.clauses.contains(&clause.id))
-                .collect();
-            ClauseCoverage {
-                clause: clause.id.clone(),
-                level: clause.level,
-                statement: clause.statement.clone(),
-                verdict: judging
-                    .iter()
-                    .map(|case| case.verdict)
-                    .max_by_key(|v| v.weight()),
-                cases: judging.iter().map(|case| case.id.clone()).collect(),
-                not_run: judging.is_empty().then(|| clause.not_run.clone()),
-            }
-        })
-        .collect()
-}
-
-fn totals(cases: &[Case], coverage: &[ClauseCoverage]) -> Totals {
-    let mut totals = Totals::default();
-    for case in cases {
-        *totals.cases.entry(case.verdict).or_default() += 1;
-    }
-    for clause in coverage {
-        let Some(verdict) = clause.verdict.filter(|verdict| verdict.is_judged()) else {
-            continue;
-        };
-        let count = match clause.level {
-            Level::Must => &mut totals.must,
-            Level::Should => &mut totals.should,
-        };
-        count.judged += 1;
-        count.held += u64::from(verdict == Verdict::Pass);
-    }
-    totals
 }

@@ -1,12 +1,19 @@
 //! The report as a person reads it in a terminal: 80 columns, plain text with colour on top.
+//!
+//! A server's run is shown probe by probe. A harness's run has too many cases for that: see
+//! [`suite`].
 
-use std::collections::BTreeMap;
+mod suite;
+
 use std::fmt::Write as _;
 
 use crate::conclusion::Conclusion;
 use crate::layout::{Line, Page, Role, wrap, wrap_whole};
-use crate::model::{Case, Evidence, OperationTimeline, Origin, Report, Run, Subject};
-use crate::verdict::{Level, Verdict};
+use crate::model::{
+    Case, Evidence, OperationTimeline, Origin, Report, Run, RunKind, Subject, SubjectKind,
+};
+use crate::verdict::Verdict;
+use crate::words;
 
 /// Where the mark stands, behind the group's name.
 const MARK: usize = 10;
@@ -61,10 +68,14 @@ pub fn render_text(report: &Report, options: TextOptions) -> String {
     }
     if report.interrupted {
         page.blank();
-        Sheet { page: &mut page, width }.paragraph(
+        Sheet {
+            page: &mut page,
+            width,
+        }
+        .paragraph(
             0,
             Role::Attention,
-            "Interrupted: this report is partial. What was not judged says nothing about the server.",
+            "Interrupted: this report is partial. What was not judged says nothing.",
         );
     }
     page.render(options.color)
@@ -96,6 +107,26 @@ struct Sheet<'a> {
 impl Sheet<'_> {
     fn run(&mut self, run: &Run) {
         self.heading(run);
+        if run.kind == RunKind::Power || run.subject.kind == SubjectKind::Harness {
+            self.areas(run);
+        } else {
+            self.probes(run);
+        }
+        for case in run.cases.iter().filter(|case| needs_detail(case)) {
+            self.page.blank();
+            self.detail(run, case);
+        }
+        self.not_judged(run);
+        self.not_run(run);
+        for remark in &run.remarks {
+            self.page.blank();
+            self.paragraph(0, Role::Plain, remark);
+        }
+        self.page.blank();
+        self.conclusion(run);
+    }
+
+    fn probes(&mut self, run: &Run) {
         let mut group = "";
         for case in &run.cases {
             let shown = if case.group == group {
@@ -109,17 +140,6 @@ impl Sheet<'_> {
                 self.timeline(timeline);
             }
         }
-        for case in run.cases.iter().filter(|case| needs_detail(case)) {
-            self.page.blank();
-            self.detail(run, case);
-        }
-        self.not_judged(run);
-        for remark in &run.remarks {
-            self.page.blank();
-            self.paragraph(0, Role::Plain, remark);
-        }
-        self.page.blank();
-        self.conclusion(run);
     }
 
     fn heading(&mut self, run: &Run) {
@@ -135,6 +155,12 @@ impl Sheet<'_> {
         if !run.cases.is_empty() {
             line.push(Role::Plain, " · ")
                 .push(Role::Plain, &duration(run.duration_us));
+        }
+        if let Some(seed) = run.seed {
+            line.push(Role::Plain, &format!(" · seed {seed}"));
+        }
+        if let Some(shard) = run.shard {
+            line.push(Role::Plain, &format!(" · shard {shard}"));
         }
         self.page.line(line);
         if let Some(whence) = whence(&run.subject) {
@@ -213,10 +239,13 @@ impl Sheet<'_> {
         line.push(Role::Strong, case.verdict.as_str());
         line.push(Role::Plain, &format!(" ({})", case.level));
         self.page.line(line);
+        if let Some(title) = &case.title {
+            self.named("shows", Role::Plain, title);
+        }
         for clause in run
             .coverage
             .iter()
-            .filter(|clause| case.clauses.contains(&clause.clause))
+            .filter(|clause| case.about().contains(&clause.clause))
         {
             self.named(
                 "clause",
@@ -237,6 +266,9 @@ impl Sheet<'_> {
         }
         if let Some(transcript) = &case.transcript {
             self.whole("transcript", &transcript.path);
+        }
+        if let Some(source) = &case.source {
+            self.whole("file", &words::place(source));
         }
         if let Some(reproduce) = &case.reproduce {
             self.whole("repeat", reproduce);
@@ -295,29 +327,21 @@ impl Sheet<'_> {
         if run.cases.is_empty() {
             return;
         }
-        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for clause in &run.coverage {
-            if let Some(reason) = &clause.not_run {
-                by_reason.entry(reason).or_default().push(&clause.clause);
-            }
-        }
+        let by_reason = words::not_judged(run);
         if by_reason.is_empty() {
             return;
         }
         self.page.blank();
         for (reason, clauses) in by_reason {
-            self.paragraph(
-                0,
-                Role::Faint,
-                &format!("not judged: {} ({reason})", clauses.join(", ")),
-            );
+            let clauses = words::clauses(&clauses);
+            self.paragraph(0, Role::Faint, &format!("not judged: {clauses} ({reason})"));
         }
     }
 
     fn conclusion(&mut self, run: &Run) {
         let role = conclusion_role(&run.conclusion);
         let text = run.conclusion.to_string();
-        let counts = counts(run);
+        let counts = words::counts(run);
         // A reason may have lines of its own, the way out for instance.
         let mut lines: Vec<String> = text
             .lines()
@@ -349,14 +373,17 @@ impl Sheet<'_> {
         let widest = report
             .runs
             .iter()
-            .map(|run| title(&run.subject).len())
+            .map(|run| words::subject(&run.subject).len())
             .max()
             .unwrap_or(0);
         for run in &report.runs {
             let mut line = Line::default();
-            line.push(Role::Strong, &title(&run.subject))
+            line.push(Role::Strong, &words::subject(&run.subject))
                 .tab(widest.min(self.width / 2) + 2);
-            line.push(conclusion_role(&run.conclusion), &short(&run.conclusion));
+            line.push(
+                conclusion_role(&run.conclusion),
+                &words::short(&run.conclusion),
+            );
             self.page.line(line);
         }
     }
@@ -370,13 +397,6 @@ impl Sheet<'_> {
             line.push(role, &text);
             self.page.line(line);
         }
-    }
-}
-
-fn title(subject: &Subject) -> String {
-    match &subject.version {
-        Some(version) => format!("{} {version}", subject.name),
-        None => subject.name.clone(),
     }
 }
 
@@ -412,34 +432,21 @@ const fn mark(verdict: Verdict) -> (&'static str, Role) {
 
 const fn conclusion_role(conclusion: &Conclusion) -> Role {
     match conclusion {
-        Conclusion::Qualified { .. } | Conclusion::Partial { .. } => Role::Good,
-        Conclusion::ProtocolOnly { .. } | Conclusion::Interrupted => Role::Attention,
+        Conclusion::Qualified { .. }
+        | Conclusion::Partial { .. }
+        | Conclusion::Conforms { known: 0, .. }
+        | Conclusion::SelectionHolds { known: 0, .. }
+        | Conclusion::Noticed { .. } => Role::Good,
+        Conclusion::ProtocolOnly { .. }
+        | Conclusion::Conforms { .. }
+        | Conclusion::SelectionHolds { .. }
+        | Conclusion::Interrupted => Role::Attention,
         Conclusion::NotQualified { .. }
+        | Conclusion::DoesNotConform { .. }
+        | Conclusion::Unnoticed { .. }
         | Conclusion::Untestable { .. }
         | Conclusion::HarnessError { .. } => Role::Bad,
     }
-}
-
-/// The conclusion without the reason, which stands with the run itself.
-fn short(conclusion: &Conclusion) -> String {
-    match conclusion {
-        Conclusion::Untestable { .. } => "UNTESTABLE".to_owned(),
-        Conclusion::HarnessError { .. } => "HARNESS ERROR".to_owned(),
-        other => other.to_string(),
-    }
-}
-
-fn counts(run: &Run) -> String {
-    let mut parts = Vec::new();
-    for (level, count) in [
-        (Level::Must, run.totals.must),
-        (Level::Should, run.totals.should),
-    ] {
-        if count.judged > 0 {
-            parts.push(format!("{level} {}/{}", count.held, count.judged));
-        }
-    }
-    parts.join(" · ")
 }
 
 /// Whether there is more to say than the line of the case says. What could not be judged since

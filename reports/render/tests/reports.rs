@@ -2,7 +2,7 @@
 
 use dsh_reports::{
     Case, ClauseRef, Conclusion, Evidence, FORMAT, Heard, Level, OperationTimeline, Origin,
-    Platform, ReadError, Report, Run, Selection, Subject, SubjectKind, TextOptions, Tool, Totals,
+    Platform, ReadError, Report, Run, Selection, Subject, SubjectKind, TextOptions, Tool,
     TranscriptRef, Verdict, read, render_json, render_text, schema,
 };
 
@@ -18,6 +18,7 @@ fn clauses() -> Vec<ClauseRef> {
     .map(|(id, level)| ClauseRef {
         id: id.to_owned(),
         level,
+        profiles: vec!["server".to_owned()],
         statement: format!("what {id} says"),
         not_run: "no probe yet".to_owned(),
     })
@@ -34,28 +35,19 @@ fn case(clause: &str, group: &str, verdict: Verdict, message: &str) -> Case {
 }
 
 fn run(cases: Vec<Case>) -> Run {
-    let mut run = Run {
-        subject: Subject {
-            kind: SubjectKind::Server,
-            name: "example-language-server".to_owned(),
-            version: Some("1.2.3".to_owned()),
-            path: Some("/usr/bin/example-language-server".to_owned()),
-            origin: Some(Origin::Path),
-            command: vec!["example-language-server".to_owned(), "--stdio".to_owned()],
-        },
-        profiles: vec!["server".to_owned()],
-        sample: Some("example".to_owned()),
-        seed: None,
-        budget_ms: Some(60_000),
-        duration_us: 3_140_000,
-        conclusion: Conclusion::Interrupted,
-        cases,
-        operations: Vec::new(),
-        totals: Totals::default(),
-        coverage: Vec::new(),
-        transcript: None,
-        remarks: Vec::new(),
-    };
+    let mut run = Run::new(Subject {
+        kind: SubjectKind::Server,
+        name: "example-language-server".to_owned(),
+        version: Some("1.2.3".to_owned()),
+        path: Some("/usr/bin/example-language-server".to_owned()),
+        origin: Some(Origin::Path),
+        command: vec!["example-language-server".to_owned(), "--stdio".to_owned()],
+    });
+    run.profiles = vec!["server".to_owned()];
+    run.sample = Some("example".to_owned());
+    run.budget_ms = Some(60_000);
+    run.duration_us = 3_140_000;
+    run.cases = cases;
     run.conclude(&clauses(), Selection::All);
     run
 }

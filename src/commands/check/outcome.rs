@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use dsh_e2e::{CheckError, Checked};
 use dsh_reports::{
-    Conclusion, FORMAT, Platform, Report, Run, Subject, SubjectKind, TextOptions, Tool, Totals,
+    Conclusion, FORMAT, Platform, Report, Run, Subject, SubjectKind, TextOptions, Tool,
     render_json, render_text,
 };
 
@@ -205,26 +205,8 @@ pub(super) fn absent(name: &str, reason: &str) -> Checked {
 
 /// A run in which nothing was judged.
 fn empty(name: &str, conclusion: Conclusion) -> Run {
-    Run {
-        subject: Subject {
-            kind: SubjectKind::Server,
-            name: name.to_owned(),
-            version: None,
-            path: None,
-            origin: None,
-            command: Vec::new(),
-        },
-        profiles: vec!["server".to_owned()],
-        sample: None,
-        seed: None,
-        budget_ms: None,
-        duration_us: 0,
-        conclusion,
-        cases: Vec::new(),
-        operations: Vec::new(),
-        totals: Totals::default(),
-        coverage: Vec::new(),
-        transcript: None,
-        remarks: Vec::new(),
-    }
+    let mut run = Run::new(Subject::named(SubjectKind::Server, name));
+    run.profiles = vec!["server".to_owned()];
+    run.conclusion = conclusion;
+    run
 }

@@ -1,0 +1,91 @@
+//! Counting the cases of a run, and saying which clauses they judge.
+
+use std::collections::BTreeMap;
+
+use crate::conclusion::{Conclusion, Selection};
+use crate::model::{Case, ClauseCoverage, ClauseRef, Count, Run, Totals};
+use crate::verdict::{Level, Verdict};
+
+impl Run {
+    /// Counts the cases, says which of `clauses` they cover, and draws the conclusion.
+    pub fn conclude(&mut self, clauses: &[ClauseRef], selection: Selection) {
+        self.coverage = coverage(&self.cases, clauses);
+        self.totals = totals(&self.cases, &self.coverage);
+        self.conclusion = Conclusion::of(self, selection);
+    }
+}
+
+/// What a case says about a clause, if anything. A case that is red for one of its clauses says
+/// nothing about the others: they were not seen to hold, and not seen broken either.
+fn says(case: &Case, clause: &str) -> Option<Verdict> {
+    case.about()
+        .iter()
+        .any(|id| id == clause)
+        .then_some(case.verdict)
+}
+
+fn coverage(cases: &[Case], clauses: &[ClauseRef]) -> Vec<ClauseCoverage> {
+    let mut by_clause: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
+    for case in cases {
+        let mut seen: Vec<&str> = Vec::new();
+        for id in case.clauses.iter().chain(&case.broken) {
+            if !seen.contains(&id.as_str()) {
+                seen.push(id);
+                by_clause.entry(id).or_default().push(case);
+            }
+        }
+    }
+    clauses
+        .iter()
+        .map(|clause| {
+            let touching = by_clause
+                .get(clause.id.as_str())
+                .map_or(&[][..], Vec::as_slice);
+            let verdict = touching
+                .iter()
+                .filter_map(|case| says(case, &clause.id))
+                .max_by_key(|verdict| verdict.weight());
+            let not_run = match (verdict, touching.first()) {
+                (Some(_), _) => None,
+                (None, None) => Some(clause.not_run.clone()),
+                (None, Some(case)) => Some(format!("{} is red for another reason", case.id)),
+            };
+            ClauseCoverage {
+                clause: clause.id.clone(),
+                level: clause.level,
+                profiles: clause.profiles.clone(),
+                statement: clause.statement.clone(),
+                verdict,
+                cases: touching.iter().map(|case| case.id.clone()).collect(),
+                not_run,
+            }
+        })
+        .collect()
+}
+
+fn totals(cases: &[Case], coverage: &[ClauseCoverage]) -> Totals {
+    let mut totals = Totals::default();
+    for case in cases {
+        *totals.cases.entry(case.verdict).or_default() += 1;
+    }
+    for clause in coverage {
+        let judged = clause.verdict.filter(|verdict| verdict.is_judged());
+        let count = |count: &mut Count| {
+            count.judged += u64::from(judged.is_some());
+            count.held += u64::from(judged == Some(Verdict::Pass));
+        };
+        match clause.level {
+            Level::Must => count(&mut totals.must),
+            Level::Should => count(&mut totals.should),
+        }
+        for profile in &clause.profiles {
+            let of_profile = totals.profiles.entry(profile.clone()).or_default();
+            of_profile.not_judged += u64::from(judged.is_none());
+            match clause.level {
+                Level::Must => count(&mut of_profile.must),
+                Level::Should => count(&mut of_profile.should),
+            }
+        }
+    }
+    totals
+}

@@ -1,0 +1,153 @@
+//! What several forms of a report say in the same words.
+
+use std::collections::BTreeMap;
+
+use crate::conclusion::Conclusion;
+use crate::model::{Place, Run, RunKind, Subject};
+use crate::verdict::{Level, Verdict};
+
+/// Name and version.
+pub(crate) fn subject(subject: &Subject) -> String {
+    match &subject.version {
+        Some(version) => format!("{} {version}", subject.name),
+        None => subject.name.clone(),
+    }
+}
+
+/// `file:line`.
+pub(crate) fn place(place: &Place) -> String {
+    match place.line {
+        Some(line) => format!("{}:{line}", place.file),
+        None => place.file.clone(),
+    }
+}
+
+/// The conclusion without the reason, which stands with the run itself.
+pub(crate) fn short(conclusion: &Conclusion) -> String {
+    match conclusion {
+        Conclusion::Untestable { .. } => "UNTESTABLE".to_owned(),
+        Conclusion::HarnessError { .. } => "HARNESS ERROR".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// `MUST 9/9 · SHOULD 7/8`.
+pub(crate) fn counts(run: &Run) -> String {
+    let parts: Vec<String> = [
+        (Level::Must, run.totals.must),
+        (Level::Should, run.totals.should),
+    ]
+    .into_iter()
+    .filter(|(_, count)| count.judged > 0)
+    .map(|(level, count)| format!("{level} {}/{}", count.held, count.judged))
+    .collect();
+    parts.join(" · ")
+}
+
+/// What a verdict is called in this kind of run.
+pub(crate) const fn verdict(kind: RunKind, verdict: Verdict) -> &'static str {
+    match (kind, verdict) {
+        (RunKind::Power, Verdict::Pass) => "killed",
+        (RunKind::Power, Verdict::Fail) => "survived",
+        (RunKind::Power, Verdict::Untestable) => "broken",
+        (_, Verdict::NotApplicable) => "not applicable",
+        (_, Verdict::HarnessError) => "harness error",
+        (_, verdict) => verdict.as_str(),
+    }
+}
+
+/// How many cases came to what, the weightiest first: `1 fail · 29 pass`.
+pub(crate) fn tally(kind: RunKind, verdicts: impl IntoIterator<Item = Verdict>) -> String {
+    let mut counts: BTreeMap<Verdict, u64> = BTreeMap::new();
+    for verdict in verdicts {
+        *counts.entry(verdict).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(verdict, _)| std::cmp::Reverse(verdict.weight()));
+    let parts: Vec<String> = counts
+        .into_iter()
+        .map(|(of, count)| format!("{count} {}", verdict(kind, of)))
+        .collect();
+    parts.join(" · ")
+}
+
+/// Reason → the clauses that nothing judged for it. A clause whose cases are all not applicable
+/// has not been judged either, for the reason that its cases give.
+pub(crate) fn not_judged(run: &Run) -> Vec<(&str, Vec<&str>)> {
+    let messages: BTreeMap<&str, &str> = run
+        .cases
+        .iter()
+        .filter(|case| case.verdict == Verdict::NotApplicable)
+        .map(|case| (case.id.as_str(), case.message.as_str()))
+        .collect();
+    let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
+    for clause in &run.coverage {
+        let reason = match (&clause.not_run, clause.verdict) {
+            (Some(reason), _) => reason.as_str(),
+            // A probe says so on its own line already.
+            (None, Some(Verdict::NotApplicable)) if run.subject.kind.is_harness() => clause
+                .cases
+                .iter()
+                .find_map(|id| messages.get(id.as_str()).copied())
+                .unwrap_or("not applicable"),
+            (None, _) => continue,
+        };
+        match by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, clauses)) => clauses.push(&clause.clause),
+            None => by_reason.push((reason, vec![&clause.clause])),
+        }
+    }
+    by_reason.sort_unstable();
+    by_reason
+}
+
+/// Clause ids in a row, three or more neighbours as a range: `CAN-1, CAN-3…6`.
+pub(crate) fn clauses<S: AsRef<str>>(ids: &[S]) -> String {
+    fn parts(id: &str) -> Option<(&str, u32)> {
+        let (section, number) = id.rsplit_once('-')?;
+        Some((section, number.parse().ok()?))
+    }
+    let follows = |a: &str, b: &str| match (parts(a), parts(b)) {
+        (Some((section, a)), Some((other, b))) => section == other && a.checked_add(1) == Some(b),
+        _ => false,
+    };
+    let mut shown: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < ids.len() {
+        let mut last = at;
+        while last + 1 < ids.len() && follows(ids[last].as_ref(), ids[last + 1].as_ref()) {
+            last += 1;
+        }
+        if last - at >= 2 {
+            let end = parts(ids[last].as_ref()).map_or(0, |(_, number)| number);
+            shown.push(format!("{}…{end}", ids[at].as_ref()));
+        } else {
+            shown.extend(ids[at..=last].iter().map(|id| id.as_ref().to_owned()));
+        }
+        at = last + 1;
+    }
+    shown.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_a_range() {
+        let ids = ["A-1", "A-2", "B-1", "B-2", "B-3", "B-5", "B-6", "C", "C-9"];
+        assert_eq!(clauses(&ids), "A-1, A-2, B-1…3, B-5, B-6, C, C-9");
+        assert_eq!(clauses::<&str>(&[]), "");
+        assert_eq!(
+            clauses(&["A-4294967295", "A-4294967295"]),
+            "A-4294967295, A-4294967295"
+        );
+    }
+
+    #[test]
+    fn the_weightiest_verdict_is_counted_first() {
+        let verdicts = [Verdict::Pass, Verdict::Fail, Verdict::Pass];
+        assert_eq!(tally(RunKind::Conformance, verdicts), "1 fail · 2 pass");
+        assert_eq!(tally(RunKind::Power, verdicts), "1 survived · 2 killed");
+    }
+}
