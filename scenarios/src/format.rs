@@ -11,6 +11,13 @@
 //! besides, which it fills in itself. `$(axis)` and `$(axis.member)` stand for values of the
 //! matrix, and are filled in before anything else, keys and numbers included.
 
+mod check;
+pub(crate) mod diagnostic;
+mod expand;
+pub(crate) mod load;
+mod node;
+mod shape;
+
 use std::collections::BTreeMap;
 
 use dsh_fake_lsp::{Action, Script};
@@ -20,6 +27,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Profile;
+
+pub use diagnostic::{Diagnostic, Severity};
+pub use load::{Case, Loaded, load};
 
 /// One scenario file. With a `matrix` it stands for one case for each combination of its axes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

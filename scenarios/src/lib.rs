@@ -11,6 +11,7 @@ pub mod monitor;
 pub mod run;
 mod schema;
 pub mod subject;
+pub mod suite;
 
 pub use clause::{
     Clause, Clauses, ClausesError, Judged, Level, Profile, Section, Side, Source, SourceError,
