@@ -19,6 +19,51 @@
 //! `data.code` (and the server's own in `data.serverCode`); an operation or profile a subject does
 //! not have is refused with `data.code` `UNSUPPORTED`. End of stdin ends the subject, which leaves
 //! nothing behind.
+//!
+//! One harness is mounted at a time. A `mount` that is cancelled, or overtaken by `unmount`, ends
+//! with an error when everything it had begun is gone. Several `unmount`s may be under way; each is
+//! answered at the end. Queries and tool calls after `unmount` go to what a consumer of the harness
+//! would still hold in its hands, and fail as that fails.
+//!
+//! # Operations of `control`
+//!
+//! A subject has those it lists in `describe`. What is not in its list is `not-applicable` there.
+//!
+//! Providers on the seam, scripted, without a server (SEAM-2…12, SEAM-14):
+//!
+//! | op | params → result |
+//! |---|---|
+//! | `register` | `id`, `extensions`: [[extension, language id], …] as registered; `result`: what its queries give, else a hover whose contents are the JSON of the request the provider got; `hold`: whether they wait. Fails as registering fails (`LSP_INVALID_PROVIDER`, `LSP_CONFLICT`) |
+//! | `unregister` | `id`, `nth`: releases the registration of that id, the latest, or the nth there was, from 1; again and again if told so |
+//! | `release_provider` | `id`: its queries go on, those to come too |
+//! | `wait_provider` | `id`, `times` (1), `ended` (0): waits until so many queries came, and so many of them are over → as `provider_log` |
+//! | `provider_log` | `id` → `{queries: [{query, end, reason?}]}`: what the provider got, and whether it is `waiting`, was `answered`, `cancelled` (`reason`: `caller`, `timeout`, `disposed`) or just `dropped` |
+//!
+//! Between the harness and the machine (CAN-1, CAN-2, CAN-5, OPN-11, HST-3, HST-9, CFG-4, CFG-6,
+//! DIS-4). What is arranged while nothing is mounted holds for the next mount; at `unmount`, `drop`
+//! and after a mount that failed all of it is forgotten, and the counters begin anew:
+//!
+//! | op | params → result |
+//! |---|---|
+//! | `hold_files` | `what`: `workspace` (looking one up), `source` (reading one), `executable` (looking one up, at load), `spawn` (starting a process); `next`: how many are held, else all that come. They wait until released or given up |
+//! | `release_files` | `what`, else everything: what waits goes on, and what comes passes |
+//! | `wait_files` | `what` (as above, or `cancelled`: held up and then given up), `times` (1): waits until it happened so often since mounting → as `file_looks` |
+//! | `file_looks` | → `{workspace, source, executable, spawn, cancelled}`: how often, held up or not |
+//! | `file_fault` | `kind`: `missing` or `inaccessible`; `what` (`source`), `path`: as the harness is given it, else any; `times`, else always: such a look fails |
+//! | `other_world` | the file system of the next mount says that it is of another world than the processes |
+//!
+//! The runtime:
+//!
+//! | op | params → result |
+//! |---|---|
+//! | `load_host` | `name`, `host`: loads another host plugin on the same seam (CFG-4…6). Can be cancelled like a mount |
+//! | `unload_host` | `name`: unloads it (SEAM-6, SEAM-12, DIS-1) |
+//! | `drop` | `panic`: drops the runtime without disposal, in the course of a panic if told so (DIS-6). Answered when it is dropped; its servers end after that. Nothing is mounted then |
+//! | `describe_tools` | → `{tools: [{name, description, parameters, timeoutMs?}], systemPrompt}`: what the model sees, and the budget it does not see (TOOL-1, TOOL-9, TOOL-10, TOOL-13) |
+
+mod built_in;
+mod in_process;
+mod lines;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -27,6 +72,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Profile;
+
+pub use built_in::{ServeError, Server, serve};
+pub use in_process::{InProcess, InProcessSource};
 
 /// The `data.code` of an error by which a subject says that it does not have something.
 pub const UNSUPPORTED: &str = "UNSUPPORTED";
@@ -48,7 +96,7 @@ pub struct Description {
 
 /// `mount`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 pub struct MountParams {
     /// Configuration of the host: `{servers: {id: {command, args, extensionToLanguage, …}}}`.
     pub host: Value,
@@ -173,6 +221,15 @@ pub trait Subject: Send + Sync {
 
     /// The process the harness runs in, for looking at what it leaves open; none where it is ours.
     fn pid(&self) -> Option<u32>;
+
+    /// Whether it can no longer be asked anything.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Ends it, whatever it is doing, and waits until it is gone. One that is not used again may
+    /// just be dropped instead: then it is ended without anybody waiting.
+    async fn end(&self) {}
 }
 
 /// Where subjects come from: one for each case in flight.
