@@ -5,7 +5,9 @@ use std::io::Write as _;
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{check, completions, deployment, explain, list, query, servers};
+use crate::commands::{
+    check, completions, deployment, explain, list, query, servers, subject_worker,
+};
 use crate::exit::{Exit, STATUSES};
 use crate::output::{Color, complain};
 use crate::shell::Shell;
@@ -61,6 +63,7 @@ enum Command {
     #[command(subcommand)]
     List(list::Command),
     Explain(explain::Args),
+    Subject(subject_worker::Args),
     Completions(completions::Args),
     /// The fake server; `check` starts it from here
     #[command(hide = true, disable_help_flag = true)]
@@ -109,6 +112,7 @@ pub(crate) fn run() -> Exit {
         Command::List(command) => list::run(&command),
         Command::Explain(args) => explain::run(&args),
         Command::Completions(args) => completions::run(&args),
+        Command::Subject(args) => subject_worker::run(args),
         Command::FakeLsp { args } => fake_lsp(args),
     }
 }

@@ -8,3 +8,4 @@ pub(crate) mod list;
 pub(crate) mod query;
 pub(crate) mod servers;
 mod subject;
+pub(crate) mod subject_worker;

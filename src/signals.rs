@@ -78,8 +78,9 @@ where
     })
 }
 
+/// The signals that end this program.
 #[cfg(unix)]
-struct Signals {
+pub(crate) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     /// The terminal went away; none where that is ignored, as under `nohup`.
@@ -88,7 +89,8 @@ struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    /// Catches them from now on.
+    pub(crate) fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -101,7 +103,8 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Exit {
+    /// Waits for one, and gives the status to leave with.
+    pub(crate) async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,
             _ = self.terminate.recv() => Exit::Terminated,
@@ -130,16 +133,19 @@ fn hangup_is_ignored() -> bool {
         .is_some_and(|mask| mask & 1 == 1)
 }
 
+/// The signals that end this program.
 #[cfg(not(unix))]
-struct Signals;
+pub(crate) struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    /// Catches them from now on.
+    pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self)
     }
 
-    async fn next(&mut self) -> Exit {
+    /// Waits for one, and gives the status to leave with.
+    pub(crate) async fn next(&mut self) -> Exit {
         match tokio::signal::ctrl_c().await {
             Ok(()) => Exit::Interrupted,
             Err(_) => std::future::pending().await,
