@@ -5,18 +5,28 @@
 //! report can be stored, merged and shown again. This crate judges nothing and starts nothing; it
 //! counts what the cases say and draws the conclusion that follows from them.
 
+mod badge;
 mod conclusion;
 mod coverage;
 mod evidence;
+mod github;
+mod junit;
 mod layout;
+mod markdown;
+mod merge;
 mod model;
 mod read;
 mod text;
 mod verdict;
 mod words;
 
+pub use badge::render_badge;
 pub use conclusion::{Conclusion, Selection};
 pub use evidence::{around, ending, event_line, member_names, quote};
+pub use github::render_github;
+pub use junit::{JunitError, render_junit};
+pub use markdown::render_markdown;
+pub use merge::{MergeError, merge};
 pub use model::{
     Case, ClauseCoverage, ClauseRef, Count, Evidence, FORMAT, Heard, OperationTimeline, Origin,
     Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped, Stale,

@@ -236,7 +236,7 @@ impl Sheet<'_> {
             .push(role, " ")
             .push(role, &case.id)
             .push(Role::Plain, " ");
-        line.push(Role::Strong, case.verdict.as_str());
+        line.push(Role::Strong, words::verdict(run.kind, case.verdict));
         line.push(Role::Plain, &format!(" ({})", case.level));
         self.page.line(line);
         if let Some(title) = &case.title {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::conclusion::Conclusion;
-use crate::model::{Place, Run, RunKind, Subject};
+use crate::model::{Evidence, Place, Run, RunKind, Subject};
 use crate::verdict::{Level, Verdict};
 
 /// Name and version.
@@ -54,6 +54,13 @@ pub(crate) const fn verdict(kind: RunKind, verdict: Verdict) -> &'static str {
         (_, Verdict::HarnessError) => "harness error",
         (_, verdict) => verdict.as_str(),
     }
+}
+
+/// One event in one line: its number, its time, and a mark if it decided.
+pub(crate) fn evidence(evidence: &Evidence) -> String {
+    let mark = if evidence.decisive { ">" } else { " " };
+    let at = crate::text::duration(evidence.at_us);
+    format!("{mark} #{} {at:>8} {}", evidence.seq, evidence.text)
 }
 
 /// How many cases came to what, the weightiest first: `1 fail · 29 pass`.

@@ -3,7 +3,8 @@
 use dsh_reports::{
     Case, ClauseRef, Conclusion, Evidence, FORMAT, Heard, Level, OperationTimeline, Origin,
     Platform, ReadError, Report, Run, Selection, Subject, SubjectKind, TextOptions, Tool,
-    TranscriptRef, Verdict, read, render_json, render_text, schema,
+    TranscriptRef, Verdict, read, render_badge, render_github, render_json, render_junit,
+    render_markdown, render_text, schema,
 };
 
 fn clauses() -> Vec<ClauseRef> {
@@ -185,6 +186,15 @@ fn a_failure_shows_clause_expectation_frames_and_how_to_repeat_it() {
         &report(vec![bad(), good()]),
         TextOptions::default()
     ));
+}
+
+#[test]
+fn a_check_has_every_form() {
+    let report = report(vec![bad(), good()]);
+    insta::assert_snapshot!("check_junit", render_junit(&report).unwrap());
+    insta::assert_snapshot!("check_markdown", render_markdown(&report));
+    insta::assert_snapshot!("check_github", render_github(&report));
+    insta::assert_snapshot!("check_badge", render_badge(&report));
 }
 
 #[test]

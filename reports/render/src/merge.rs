@@ -1,0 +1,332 @@
+//! Joining the reports of a run that was divided.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::conclusion::Selection;
+use crate::model::{Case, ClauseRef, Report, Run, Shard, SkipReason, Skipped};
+use crate::words;
+
+/// Why reports cannot be joined. A report is meant by the name it was given, its file's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// There is none.
+    #[error("there is no report to merge")]
+    Nothing,
+    /// They were made by different programs, or on different platforms.
+    #[error(
+        "{first} was made by {one}, {second} by {other}; merge reports of one version of \
+         dsh-conform on one platform"
+    )]
+    OtherTool {
+        /// One report.
+        first: String,
+        /// Another one.
+        second: String,
+        /// What made the one.
+        one: String,
+        /// What made the other.
+        other: String,
+    },
+    /// They are about different harnesses, or one about a harness and one about a server.
+    #[error("{first} is about {one}, {second} about {other}; merge the shards of one subject")]
+    OtherSubject {
+        /// One report.
+        first: String,
+        /// Another one.
+        second: String,
+        /// Whom the one is about.
+        one: String,
+        /// Whom the other is about.
+        other: String,
+    },
+    /// The same run was divided in two ways.
+    #[error("{first} is shard {one}, {second} is shard {other}; merge the shards of one division")]
+    OtherDivision {
+        /// One report.
+        first: String,
+        /// Another one.
+        second: String,
+        /// Which part the one is.
+        one: Shard,
+        /// Which part the other is.
+        other: Shard,
+    },
+    /// A case was run twice, and came out differently.
+    #[error(
+        "the case {case} is in {first} and in {second}, with different outcomes; merge shards \
+         that do not overlap"
+    )]
+    Overlap {
+        /// The case.
+        case: String,
+        /// One report.
+        first: String,
+        /// Another one.
+        second: String,
+    },
+}
+
+/// Joins reports, each with a name for errors. Runs of one harness become one run, with the counts
+/// and the conclusion that follow from all cases; runs of several servers stand side by side.
+pub fn merge(reports: Vec<(String, Report)>) -> Result<Report, MergeError> {
+    let mut reports = reports.into_iter();
+    let (first, mut whole) = reports.next().ok_or(MergeError::Nothing)?;
+    let mut origins: Vec<Parts> = Vec::new();
+    for run in std::mem::take(&mut whole.runs) {
+        add(&mut origins, &first, run)?;
+    }
+    for (name, report) in reports {
+        let made = |report: &Report| {
+            let (tool, platform) = (&report.tool, &report.platform);
+            format!(
+                "{} {} on {} {}",
+                tool.name, tool.version, platform.os, platform.arch
+            )
+        };
+        if (&report.tool, &report.platform) != (&whole.tool, &whole.platform) {
+            return Err(MergeError::OtherTool {
+                one: made(&whole),
+                other: made(&report),
+                first,
+                second: name,
+            });
+        }
+        whole.interrupted |= report.interrupted;
+        whole.date = whole.date.max(report.date);
+        for run in report.runs {
+            add(&mut origins, &name, run)?;
+        }
+    }
+    whole.runs = origins
+        .into_iter()
+        .map(Parts::join)
+        .collect::<Result<_, _>>()?;
+    Ok(whole)
+}
+
+/// The runs that become one, each with the report it is from.
+struct Parts(Vec<(String, Run)>);
+
+/// Puts a run to those that it belongs to.
+fn add(origins: &mut Vec<Parts>, name: &str, run: Run) -> Result<(), MergeError> {
+    for parts in origins.iter_mut() {
+        let Some((first, known)) = parts.0.first() else {
+            continue;
+        };
+        let is_same = known.kind == run.kind
+            && known.subject.kind == run.subject.kind
+            && known.subject.name == run.subject.name
+            && known.subject.version == run.subject.version;
+        if is_same {
+            parts.0.push((name.to_owned(), run));
+            return Ok(());
+        }
+        if known.kind != run.kind
+            || known.subject.kind.is_harness()
+            || run.subject.kind.is_harness()
+        {
+            let about = |run: &Run| match run.kind {
+                crate::model::RunKind::Conformance => words::subject(&run.subject),
+                crate::model::RunKind::Power => {
+                    format!("mutants of {}", words::subject(&run.subject))
+                }
+            };
+            return Err(MergeError::OtherSubject {
+                one: about(known),
+                other: about(&run),
+                first: first.clone(),
+                second: name.to_owned(),
+            });
+        }
+    }
+    origins.push(Parts(vec![(name.to_owned(), run)]));
+    Ok(())
+}
+
+impl Parts {
+    fn join(self) -> Result<Run, MergeError> {
+        let names: Vec<String> = self.0.iter().map(|(name, _)| name.clone()).collect();
+        let mut runs: Vec<Run> = self.0.into_iter().map(|(_, run)| run).collect();
+        if runs.len() == 1 {
+            return Ok(runs.remove(0));
+        }
+        divided_alike(&names, &runs)?;
+        let clauses = clauses(&runs);
+        let interrupted = runs.iter().any(is_interrupted);
+        let shards: BTreeSet<Shard> = runs.iter().filter_map(|run| run.shard).collect();
+        let seeds: BTreeSet<Option<u64>> = runs.iter().map(|run| run.seed).collect();
+        let cases = cases(&names, &mut runs)?;
+        let ran: BTreeSet<&str> = cases.iter().map(|case| case.id.as_str()).collect();
+        let skipped = skipped(&runs, &ran);
+        let mut runs = runs.into_iter();
+        let mut whole = runs.next().expect("there are at least two");
+        for run in runs {
+            whole.duration_us = whole.duration_us.max(run.duration_us);
+            extend_new(&mut whole.profiles, run.profiles);
+            extend_new(&mut whole.stale, run.stale);
+            extend_new(&mut whole.remarks, run.remarks);
+            extend_new(&mut whole.operations, run.operations);
+        }
+        whole.stale.sort();
+        whole.shard = None;
+        if seeds.len() > 1 {
+            whole.seed = None;
+            whole.remarks.push(
+                "The parts were run with different seeds, which stand with the cases.".to_owned(),
+            );
+        }
+        if let Some(of) = shards.first().map(|shard| shard.of) {
+            let missing: Vec<String> = (1..=of)
+                .map(|index| Shard { index, of })
+                .filter(|shard| !shards.contains(shard))
+                .map(|shard| shard.to_string())
+                .take(20)
+                .collect();
+            if !missing.is_empty() {
+                whole
+                    .remarks
+                    .push(format!("Shards that are missing: {}.", missing.join(", ")));
+            }
+        }
+        whole.cases = cases;
+        whole.skipped = skipped;
+        let selection = if interrupted {
+            Selection::Interrupted
+        } else {
+            Selection::All
+        };
+        whole.conclude(&clauses, selection);
+        Ok(whole)
+    }
+}
+
+fn is_interrupted(run: &Run) -> bool {
+    let mut reasons = run.skipped.iter().map(|skipped| skipped.reason);
+    run.conclusion == crate::conclusion::Conclusion::Interrupted
+        || reasons.any(|reason| reason == SkipReason::Interrupted)
+}
+
+fn extend_new<T: PartialEq>(known: &mut Vec<T>, new: Vec<T>) {
+    for item in new {
+        if !known.contains(&item) {
+            known.push(item);
+        }
+    }
+}
+
+fn divided_alike(names: &[String], runs: &[Run]) -> Result<(), MergeError> {
+    let mut parts = names
+        .iter()
+        .zip(runs)
+        .filter_map(|(name, run)| Some((name, run.shard?)));
+    let Some((first, one)) = parts.next() else {
+        return Ok(());
+    };
+    match parts.find(|(_, other)| other.of != one.of) {
+        None => Ok(()),
+        Some((second, other)) => Err(MergeError::OtherDivision {
+            first: first.clone(),
+            second: second.clone(),
+            one,
+            other,
+        }),
+    }
+}
+
+/// All cases, those that are the same in several parts once, ordered by area and id as one run has
+/// them.
+fn cases(names: &[String], runs: &mut [Run]) -> Result<Vec<Case>, MergeError> {
+    let is_server = runs.iter().any(|run| !run.subject.kind.is_harness());
+    let mut known: BTreeMap<String, (usize, Case)> = BTreeMap::new();
+    let mut order: Vec<String> = Vec::new();
+    for (index, run) in runs.iter_mut().enumerate() {
+        for case in std::mem::take(&mut run.cases) {
+            match known.get(&case.id) {
+                None => {
+                    order.push(case.id.clone());
+                    known.insert(case.id.clone(), (index, case));
+                }
+                Some((_, same)) if is_same(same, &case) => {}
+                Some((first, _)) => {
+                    return Err(MergeError::Overlap {
+                        case: case.id,
+                        first: names[*first].clone(),
+                        second: names[index].clone(),
+                    });
+                }
+            }
+        }
+    }
+    if !is_server {
+        order.sort();
+    }
+    Ok(order
+        .into_iter()
+        .filter_map(|id| known.remove(&id))
+        .map(|(_, case)| case)
+        .collect())
+}
+
+/// Whether two runs of a case came to the same. How long they took, and where what shows it lies,
+/// is different each time.
+fn is_same(one: &Case, other: &Case) -> bool {
+    (&one.verdict, &one.message, &one.broken, &one.clauses)
+        == (
+            &other.verdict,
+            &other.message,
+            &other.broken,
+            &other.clauses,
+        )
+}
+
+/// What no part ran. What one part left to another that is not here counts as left out for that.
+fn skipped(runs: &[Run], ran: &BTreeSet<&str>) -> Vec<Skipped> {
+    let mut reasons: BTreeMap<&str, SkipReason> = BTreeMap::new();
+    for run in runs {
+        for skipped in &run.skipped {
+            for case in &skipped.cases {
+                if !ran.contains(case.as_str()) {
+                    let reason = reasons.entry(case).or_insert(skipped.reason);
+                    // The part that it belonged to knows better why.
+                    if *reason == SkipReason::OtherShard {
+                        *reason = skipped.reason;
+                    }
+                }
+            }
+        }
+    }
+    let mut by_reason: BTreeMap<SkipReason, Vec<String>> = BTreeMap::new();
+    for (case, reason) in reasons {
+        by_reason.entry(reason).or_default().push(case.to_owned());
+    }
+    by_reason
+        .into_iter()
+        .map(|(reason, cases)| Skipped { reason, cases })
+        .collect()
+}
+
+/// The clauses of all parts, each with a reason for not being judged that still holds: a reason
+/// that all parts give, else what the part says that did not leave it to another.
+fn clauses(runs: &[Run]) -> Vec<ClauseRef> {
+    let left = SkipReason::OtherShard.to_string();
+    let mut order: Vec<&str> = Vec::new();
+    let mut all: BTreeMap<&str, ClauseRef> = BTreeMap::new();
+    for clause in runs.iter().flat_map(|run| &run.coverage) {
+        let reason = clause.not_run.as_deref().unwrap_or(&left);
+        let known = all.entry(&clause.clause).or_insert_with(|| {
+            order.push(&clause.clause);
+            ClauseRef {
+                id: clause.clause.clone(),
+                level: clause.level,
+                profiles: clause.profiles.clone(),
+                statement: clause.statement.clone(),
+                not_run: reason.to_owned(),
+            }
+        });
+        if known.not_run == left {
+            reason.clone_into(&mut known.not_run);
+        }
+    }
+    order.into_iter().filter_map(|id| all.remove(id)).collect()
+}
