@@ -1,12 +1,36 @@
 //! Running scenarios against subjects.
+//!
+//! [`run_case`] carries out one case: it prepares a folder, opens a control channel, has the
+//! subject mount, takes the steps, collects what was started, and judges. [`run`] does so for many
+//! at a time. Nothing here waits for time to pass; a budget for each case turns a hang into a
+//! verdict.
 
+mod checks;
+mod drive;
+mod fill;
+mod judge;
+mod known;
+mod left;
+mod many;
+mod mount;
+mod outcome;
+pub(crate) mod place;
+mod redact;
+mod stage;
+mod trace;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
 use dsh_reports::Verdict;
 use dsh_transcript::Event;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::subject::CallError;
+
+pub use drive::run_case;
+pub use many::{Observer, Summary, run};
 
 /// What became of one case.
 #[derive(Clone, Debug)]
@@ -31,6 +55,87 @@ pub struct CaseResult {
     pub transcript: Vec<Event>,
     /// Rendered texts by the name of their step, for snapshots.
     pub snapshots: Vec<(String, String)>,
+}
+
+/// A case that was carried out.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// What became of it.
+    pub result: CaseResult,
+    /// Whether the subject can be used again: nothing of the case is left in it.
+    pub sound: bool,
+    /// Whether the run was ended before the case was, so that the result says nothing.
+    pub interrupted: bool,
+}
+
+/// What all cases of a run share.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// A program that is the fake server when it is started with [`Setup::subcommand`].
+    pub executable: PathBuf,
+    /// The argument that makes it one.
+    pub subcommand: String,
+    /// `PATH` of the harness under test.
+    pub path: String,
+    /// Where the folders of cases are made.
+    pub temp: PathBuf,
+    /// Whether the harness is somebody else's: rules of the project's own policy are then no more
+    /// than notes.
+    pub foreign: bool,
+    /// How long a case may take.
+    pub budget: Budget,
+    /// Whether transcripts of cases that are not red are kept too.
+    pub keep_transcripts: bool,
+    /// Ends the run: cases that have begun are cut short and cleaned up.
+    pub cancel: CancellationToken,
+}
+
+impl Setup {
+    /// The usual one: the own harness, the usual budgets, transcripts of red cases only.
+    pub fn new(executable: impl Into<PathBuf>, temp: impl Into<PathBuf>) -> Self {
+        Self {
+            executable: executable.into(),
+            subcommand: "fake-lsp".to_owned(),
+            path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
+            temp: temp.into(),
+            foreign: false,
+            budget: Budget::default(),
+            keep_transcripts: false,
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+/// How long a case may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    /// Where the scenario says nothing.
+    pub usual: Duration,
+    /// By this all budgets are multiplied, the scenarios' own included: a slow machine needs more.
+    pub factor: f64,
+    /// No case gets more than this, where not everything is worth waiting for.
+    pub most: Option<Duration>,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            usual: Duration::from_secs(10),
+            factor: 1.0,
+            most: None,
+        }
+    }
+}
+
+impl Budget {
+    /// The budget of a case that asks for so many milliseconds, or for nothing.
+    fn of(&self, asked_ms: Option<u64>) -> Duration {
+        let asked = asked_ms.map_or(self.usual, Duration::from_millis);
+        let scaled = Duration::try_from_secs_f64(asked.as_secs_f64() * self.factor);
+        // A factor that makes no sense leaves the budget as it is.
+        let scaled = scaled.unwrap_or(asked);
+        self.most.map_or(scaled, |most| scaled.min(most))
+    }
 }
 
 /// Something that tampers with a run, to see whether anybody notices.

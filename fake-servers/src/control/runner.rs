@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dsh_transcript::{Direction, Event, EventBody, Recorder};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::{Down, Lines, Role, Up};
@@ -49,11 +49,20 @@ struct Shared {
 struct State {
     processes: u32,
     /// The number of releases is the runner's choice, so the queue needs no bound.
-    connected: BTreeMap<u32, mpsc::UnboundedSender<Down>>,
+    connected: BTreeMap<u32, mpsc::UnboundedSender<Order>>,
     /// What is held, oldest first.
     held: Vec<Held>,
     /// Releases of names that nothing held yet.
     permits: HashMap<String, usize>,
+}
+
+/// What a connection is told.
+#[derive(Debug)]
+enum Order {
+    /// To pass something on to its server.
+    Say(Down),
+    /// To read whatever has arrived, and then to say so.
+    CatchUp(oneshot::Sender<()>),
 }
 
 #[derive(Debug)]
@@ -136,7 +145,7 @@ impl Control {
             if state
                 .connected
                 .get(&held.process)
-                .is_some_and(|link| link.send(down).is_ok())
+                .is_some_and(|link| link.send(Order::Say(down)).is_ok())
             {
                 return;
             }
@@ -155,7 +164,7 @@ impl Control {
             actions: actions.into_iter().collect(),
         };
         match self.state().connected.get(&process) {
-            Some(link) if link.send(down).is_ok() => Ok(()),
+            Some(link) if link.send(Order::Say(down)).is_ok() => Ok(()),
             _ => Err(ControlError::NotConnected(process)),
         }
     }
@@ -188,6 +197,28 @@ impl Control {
         .await
     }
 
+    /// Waits until everything is recorded that servers had reported when this was called.
+    ///
+    /// A server reports what it is about to do before it does it. So whoever learns of its
+    /// consequences by another way, and calls this before recording them, has cause and effect in
+    /// their order.
+    pub async fn catch_up(&self) {
+        let waiting: Vec<oneshot::Receiver<()>> = {
+            let state = self.state();
+            let links = state.connected.values();
+            links
+                .filter_map(|link| {
+                    let (done, waiting) = oneshot::channel();
+                    link.send(Order::CatchUp(done)).ok().map(|()| waiting)
+                })
+                .collect()
+        };
+        for one in waiting {
+            // A connection that is gone has nothing more to say.
+            let _ = one.await;
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state()
     }
@@ -205,7 +236,7 @@ impl Shared {
         if let Some(permits) = state.permits.get_mut(name).filter(|permits| **permits > 0) {
             *permits -= 1;
             if let Some(link) = state.connected.get(&process) {
-                let _ = link.send(Down::Release { token });
+                let _ = link.send(Order::Say(Down::Release { token }));
             }
             return;
         }
@@ -246,12 +277,13 @@ async fn serve(stream: tokio::net::UnixStream, shared: Arc<Shared>) {
         output,
         shared,
         process: None,
-        down: None,
+        orders: None,
         ending: (None, None),
     };
     let mut lines = Lines::default();
     let mut buffer = vec![0; 65_536];
     loop {
+        let mut caught_up = None;
         tokio::select! {
             read = input.read(&mut buffer) => {
                 let count = read.unwrap_or(0);
@@ -260,20 +292,54 @@ async fn serve(stream: tokio::net::UnixStream, shared: Arc<Shared>) {
                     break;
                 }
             }
-            Some(down) = connection.next_down() => {
-                if connection.say(&down).await.is_err() {
-                    break;
+            Some(order) = connection.next_order() => match order {
+                Order::Say(down) => {
+                    if connection.say(&down).await.is_err() {
+                        break;
+                    }
                 }
-            }
+                Order::CatchUp(done) => caught_up = Some(done),
+            },
         }
-        while let Some(line) = lines.next() {
-            if connection.take(&line).await.is_err() {
-                connection.ended();
-                return;
-            }
+        if caught_up.is_some() && !arrived(&input, &mut buffer, &mut lines) {
+            connection.take_all(&mut lines).await;
+            break;
+        }
+        if !connection.take_all(&mut lines).await {
+            break;
+        }
+        if let Some(done) = caught_up {
+            // Whoever asked may have gone.
+            let _ = done.send(());
         }
     }
     connection.ended();
+}
+
+/// Reads what has arrived, without waiting for more; whether the connection goes on.
+#[cfg(unix)]
+fn arrived(
+    input: &tokio::net::unix::OwnedReadHalf,
+    buffer: &mut [u8],
+    lines: &mut Lines,
+) -> bool {
+    use rustix::net::{RecvFlags, recv};
+    let stream: &tokio::net::UnixStream = input.as_ref();
+    loop {
+        // Asked of the system itself, since the runtime may not have heard of it yet.
+        match recv(stream, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return false,
+            Ok((count, _)) => {
+                lines.push(&buffer[..count]);
+                if lines.is_too_long() {
+                    return false;
+                }
+            }
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => return true,
+            Err(_) => return false,
+        }
+    }
 }
 
 #[cfg(unix)]
@@ -282,18 +348,28 @@ struct Connection {
     shared: Arc<Shared>,
     /// None until the hello, and for helpers.
     process: Option<u32>,
-    down: Option<mpsc::UnboundedReceiver<Down>>,
+    orders: Option<mpsc::UnboundedReceiver<Order>>,
     /// Code and signal it announced.
     ending: (Option<i32>, Option<i32>),
 }
 
 #[cfg(unix)]
 impl Connection {
-    async fn next_down(&mut self) -> Option<Down> {
-        match &mut self.down {
-            Some(down) => down.recv().await,
+    async fn next_order(&mut self) -> Option<Order> {
+        match &mut self.orders {
+            Some(orders) => orders.recv().await,
             None => std::future::pending().await,
         }
+    }
+
+    /// Takes all whole lines; whether the connection goes on.
+    async fn take_all(&mut self, lines: &mut Lines) -> bool {
+        while let Some(line) = lines.next() {
+            if self.take(&line).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     async fn say(&mut self, message: &Down) -> io::Result<()> {
@@ -322,7 +398,7 @@ impl Connection {
                     process
                 };
                 self.process = Some(process);
-                self.down = Some(receiver);
+                self.orders = Some(receiver);
                 let body = EventBody::ProcessStarted {
                     pid,
                     argv,
