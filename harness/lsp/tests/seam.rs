@@ -375,3 +375,37 @@ async fn the_plugin_provides_the_seam() {
     kernel.unmount(&plugin).await.ok();
     assert!(kernel.service::<dyn LspService>().is_none());
 }
+
+/// ERR-2: the server's own code is told where there is one, and only there.
+#[test]
+fn the_server_s_own_code_is_kept() {
+    let answered = LspError::ServerError {
+        server_code: -32_603,
+        message: "broken".to_owned(),
+    };
+    let stale = LspError::Stale {
+        server_code: -32_801,
+        message: "changed meanwhile".to_owned(),
+    };
+    assert_eq!(answered.server_code(), Some(-32_603));
+    assert_eq!(stale.server_code(), Some(-32_801));
+    assert_eq!(
+        LspError::Unavailable("nobody".to_owned()).server_code(),
+        None
+    );
+}
+
+/// SEAM-1: an operation is written as it is on the seam, whoever writes it.
+#[test]
+fn operations_are_shown_by_their_names() {
+    let shown: Vec<_> = Operation::ALL.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        [
+            "goToDefinition",
+            "findReferences",
+            "goToImplementation",
+            "hover"
+        ]
+    );
+}

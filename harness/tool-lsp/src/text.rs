@@ -64,6 +64,18 @@ mod tests {
 
     use super::*;
 
+    /// TOOL-7: where the note of a cut leaves no room for text, it stands alone, on its first line.
+    #[test]
+    fn a_note_without_room_for_text_stands_alone() {
+        let text = "x".repeat(100);
+        for most in 1..=60 {
+            let cut = bounded(&text, most);
+            assert!(units(&cut) <= most, "{cut:?} at {most}");
+            assert!(!cut.starts_with('\n'), "{cut:?} at {most}");
+            assert!(cut.starts_with(['[', 'x']), "{cut:?} at {most}");
+        }
+    }
+
     /// TOOL-7: the unit is the UTF-16 code unit.
     #[test]
     fn units_are_utf16_code_units() {

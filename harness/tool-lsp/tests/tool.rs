@@ -458,5 +458,6 @@ async fn a_call_has_its_card() {
             "locations": [{"path": "src/a.ts", "line": 3}],
         })
     );
+    assert!(mounted.tools().is_concurrency_safe(&call));
     assert!(mounted.dispose().await.is_empty());
 }
