@@ -81,6 +81,8 @@ impl Node {
             underscored_numbers_as_strings: true,
             leading_zero_numbers_as_strings: true,
             emit_comments: false,
+            // A choice of the matrix may be called `null`.
+            null_as_string: true,
         };
         let root: Spanned<Raw> =
             serde_saphyr::from_str_with_options(text, options).map_err(|error| {

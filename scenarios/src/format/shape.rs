@@ -113,6 +113,14 @@ fn describe(root: &Node, path: &[Segment], message: &str) -> Wrong {
         );
         return Wrong::new(node.place, reason);
     }
+    let unquoted = [
+        "invalid type: integer",
+        "invalid type: floating point",
+        "invalid type: boolean",
+    ];
+    if unquoted.iter().any(|start| message.starts_with(start)) && message.contains("a string") {
+        return Wrong::new(node.place, format!("{message}; put it in quotes"));
+    }
     Wrong::new(node.place, message)
 }
 
