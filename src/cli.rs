@@ -64,6 +64,8 @@ enum Command {
     List(list::Command),
     Explain(explain::Args),
     Subject(subject_worker::Args),
+    #[cfg(unix)]
+    Tap(crate::commands::tap::Args),
     Completions(completions::Args),
     /// The fake server; `check` starts it from here
     #[command(hide = true, disable_help_flag = true)]
@@ -96,6 +98,10 @@ pub(crate) fn run() -> Exit {
     if let Command::FakeLsp { args } = cli.command {
         return fake_lsp(args);
     }
+    #[cfg(unix)]
+    if let Command::Tap(args) = cli.command {
+        return crate::commands::tap::run(args);
+    }
     let shell = match Shell::read() {
         Ok(shell) => shell,
         Err(problem) => {
@@ -114,6 +120,8 @@ pub(crate) fn run() -> Exit {
         Command::Completions(args) => completions::run(&args),
         Command::Subject(args) => subject_worker::run(args),
         Command::FakeLsp { args } => fake_lsp(args),
+        #[cfg(unix)]
+        Command::Tap(args) => crate::commands::tap::run(args),
     }
 }
 

@@ -9,3 +9,5 @@ pub(crate) mod query;
 pub(crate) mod servers;
 mod subject;
 pub(crate) mod subject_worker;
+#[cfg(unix)]
+pub(crate) mod tap;

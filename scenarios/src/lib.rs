@@ -12,6 +12,8 @@ pub mod run;
 mod schema;
 pub mod subject;
 pub mod suite;
+#[cfg(unix)]
+pub mod tap;
 
 pub use clause::{
     Clause, Clauses, ClausesError, Judged, Level, Profile, Section, Side, Source, SourceError,

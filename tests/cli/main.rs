@@ -11,3 +11,4 @@ mod query;
 mod reference;
 mod refused;
 mod support;
+mod tap;
