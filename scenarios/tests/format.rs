@@ -1,6 +1,9 @@
 //! Reading scenario files: cases, the matrix, and what is said about bad ones.
 
-use dsh_scenarios::format::{FileSpec, Loaded, Step, load};
+use std::fs;
+use std::path::Path;
+
+use dsh_scenarios::format::{FileSpec, Loaded, Severity, Step, load};
 use serde_json::{Value, json};
 
 fn read(text: &str) -> Loaded {
@@ -89,4 +92,76 @@ fn several_errors_are_told_together() {
         ]
     );
     assert!(loaded.cases.is_empty());
+}
+
+/// Each file of `format/bad` says what is wrong with it, in a snapshot beside it.
+#[test]
+fn bad_files_are_told_what_is_wrong_and_where() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/format/bad");
+    let mut names: Vec<String> = fs::read_dir(&folder)
+        .unwrap()
+        .filter_map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            Some(name.strip_suffix(".yaml")?.to_owned())
+        })
+        .collect();
+    names.sort();
+    assert!(names.len() >= 30, "the bad files were not found");
+    for name in names {
+        let file = format!("{name}.yaml");
+        let loaded = load(&name, &file, &fs::read(folder.join(&file)).unwrap());
+        let said: Vec<String> = loaded.diagnostics.iter().map(ToString::to_string).collect();
+        assert!(!said.is_empty(), "{name}: nothing is wrong with it");
+        let broken = |severity| severity == Severity::Error;
+        let errors = loaded.diagnostics.iter().any(|one| broken(one.severity));
+        assert_eq!(loaded.cases.is_empty(), errors, "{name}");
+        insta::with_settings!({
+            snapshot_path => &folder,
+            prepend_module_to_snapshot => false,
+            omit_expression => true,
+        }, {
+            insta::assert_snapshot!(name, said.join("\n"));
+        });
+    }
+}
+
+#[test]
+fn what_is_no_text_or_too_long_is_refused() {
+    let said = |bytes: &[u8]| {
+        let loaded = load("dir/name", "dir/name.yaml", bytes);
+        assert!(loaded.cases.is_empty());
+        let [one] = loaded.diagnostics.as_slice() else {
+            panic!("{loaded:?}")
+        };
+        one.to_string()
+    };
+    assert_eq!(
+        said(b"title: A\nabout: \xc3\xa4\xff"),
+        "dir/name.yaml:2:9: the file is not UTF-8 from here on; write bytes that are no text as \
+         `{base64: …}`"
+    );
+    let long = format!("{HEAD}about: {}\n", "x".repeat(1 << 20));
+    assert!(
+        said(long.as_bytes()).starts_with("dir/name.yaml:1:1: the file has 1048"),
+        "{}",
+        said(long.as_bytes())
+    );
+}
+
+/// Deep nesting and endless aliases are refused; neither overflows anything.
+#[test]
+fn hostile_files_end_in_an_error() {
+    let deep = format!("{HEAD}tool: {}", "[".repeat(100_000));
+    let mut bomb = format!("{HEAD}tool:\n  a0: &a0 [x]\n");
+    for level in 1..40 {
+        let before = level - 1;
+        bomb.push_str(&format!(
+            "  a{level}: &a{level} [*a{before}, *a{before}, *a{before}]\n"
+        ));
+    }
+    for text in [deep, bomb] {
+        let loaded = read(&text);
+        assert!(loaded.cases.is_empty());
+        assert_eq!(loaded.diagnostics.len(), 1, "{:?}", loaded.diagnostics);
+    }
 }

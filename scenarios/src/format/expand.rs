@@ -84,7 +84,7 @@ pub(super) fn expand(root: &Node) -> (Vec<Expanded>, Vec<Wrong>) {
                     .get(axis)
                     .is_some_and(|(key, _)| key.text == *name)
             });
-            matched[at] |= fits;
+            matched[at] |= fits && keep;
             keep &= !fits;
         }
         if keep {
@@ -95,12 +95,12 @@ pub(super) fn expand(root: &Node) -> (Vec<Expanded>, Vec<Wrong>) {
         if !matched[at] {
             wrong.push(Wrong::new(
                 *place,
-                "`without` leaves out a combination that is none",
+                "this entry leaves out nothing that is not left out already",
             ));
         }
     }
     for axis in &axes {
-        if !used.borrow().contains(axis.key.text.as_str()) {
+        if !expanded.is_empty() && !used.borrow().contains(axis.key.text.as_str()) {
             let reason = format!("nothing uses the axis `{0}`: write `$({0})`", axis.key.text);
             wrong.push(Wrong::new(axis.key.place, reason));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Scenario;
 use super::diagnostic::{Diagnostic, Severity};
 use super::expand::{Wrong, expand};
-use super::node::{Node, Place};
+use super::node::{Kind, Node, Place};
 use super::{check, shape};
 
 /// The longest scenario file, in bytes.
@@ -109,6 +109,11 @@ fn read(id: &str, file: &str, bytes: &[u8], reporter: &mut Reporter<'_>) -> Vec<
             return Vec::new();
         }
     };
+    if !matches!(root.kind, Kind::Map(_)) {
+        let reason = "a scenario is an object with `title`, `clauses`, `profile`, `steps` and more";
+        reporter.error(root.place, reason);
+        return Vec::new();
+    }
     let (expanded, wrong) = expand(&root);
     for wrong in wrong {
         reporter.report(Severity::Error, wrong, None);

@@ -90,11 +90,9 @@ impl Node {
                     line: at.line().max(1),
                     column: at.column().max(1),
                 });
-                let reason = error.to_string();
-                let reason = reason.split(" at line ").next().unwrap_or(&reason);
                 Unreadable {
                     place,
-                    reason: reason.trim().to_owned(),
+                    reason: in_our_words(&error.to_string()),
                 }
             })?;
         Ok(root.into())
@@ -161,6 +159,25 @@ impl Node {
                 Value::Object(members.iter().map(member).collect::<Map<_, _>>())
             }
         }
+    }
+}
+
+/// What a reader's message says to somebody who writes scenarios, without the place at its end.
+fn in_our_words(message: &str) -> String {
+    let message = message.split(" at line ").next().unwrap_or(message).trim();
+    if let Some(rest) = message.strip_prefix("duplicate mapping key: ") {
+        let key = rest.split(", set ").next().unwrap_or(rest);
+        return format!("the key `{key}` is there twice");
+    }
+    if message.starts_with("multiple YAML documents") {
+        return "a file holds one scenario, and here begins another document".to_owned();
+    }
+    match message.strip_prefix("non-finite float ") {
+        Some(rest) => {
+            let number = rest.split_whitespace().next().unwrap_or(rest);
+            format!("{number} is no number that JSON has")
+        }
+        None => message.to_owned(),
     }
 }
 

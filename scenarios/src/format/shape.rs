@@ -16,10 +16,6 @@ const MAX_ERRORS: usize = 20;
 /// read again.
 pub(super) fn scenario(root: &Node) -> Result<Scenario, Vec<Wrong>> {
     let mut wrong = Vec::new();
-    if !matches!(root.kind, Kind::Map(_)) {
-        let reason = "a scenario is an object with `title`, `clauses`, `profile`, `steps` and more";
-        return Err(vec![Wrong::new(root.place, reason)]);
-    }
     let mut rest = root.clone();
     loop {
         match serde_path_to_error::deserialize::<_, Scenario>(rest.to_value()) {
@@ -121,6 +117,11 @@ fn describe(root: &Node, path: &[Segment], message: &str) -> Wrong {
     if unquoted.iter().any(|start| message.starts_with(start)) && message.contains("a string") {
         return Wrong::new(node.place, format!("{message}; put it in quotes"));
     }
+    let message = message
+        .replace("a sequence", "a list")
+        .replace("sequence", "list")
+        .replace("a map", "an object")
+        .replace("invalid type: map", "invalid type: object");
     Wrong::new(node.place, message)
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{FileSpec, Outcome, Pattern, SessionSpec};
+use super::{FileSpec, Outcome, Pattern, SessionSpec, given};
 
 /// One thing that is done. A step has exactly one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,8 +84,12 @@ pub struct ToolStep {
     /// The `file_path`, `line` and `character` arguments, as in a query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// All arguments, in place of `operation` and `at`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// All arguments, in place of `operation` and `at`; null too.
+    #[serde(
+        default,
+        deserialize_with = "given",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub arguments: Option<Value>,
     /// The calling session, where it is not the scenario's.
     #[serde(default, skip_serializing_if = "Option::is_none")]

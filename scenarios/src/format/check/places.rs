@@ -170,8 +170,11 @@ fn misplaced(text: &str, place: Place) -> Option<String> {
     let lines: Vec<&str> = lines(text).collect();
     let number = usize::try_from(place.line).unwrap_or(usize::MAX);
     let Some(line) = lines.get(number) else {
-        let count = lines.len();
-        return Some(format!("has {count} lines and no line {}", place.line + 1));
+        let count = match lines.len() {
+            1 => "1 line".to_owned(),
+            count => format!("{count} lines"),
+        };
+        return Some(format!("has {count} and no line {}", place.line + 1));
     };
     // What a template stands for has a length of its own.
     if line.contains("${") {
@@ -190,7 +193,7 @@ fn misplaced(text: &str, place: Place) -> Option<String> {
     let (line, column) = (place.line + 1, place.character + 1);
     Some(if units < place.character {
         format!(
-            "has {} columns in line {line} and no column {column}",
+            "has no column {column} in line {line}; the last is {}",
             units + 1
         )
     } else {

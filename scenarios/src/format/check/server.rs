@@ -74,6 +74,10 @@ impl Checker<'_> {
                     ..Script::default()
                 };
                 if let Some(reason) = refused(&script) {
+                    let reason = reason.replace(
+                        "`start` asks for no answer",
+                        "there is nothing to answer here",
+                    );
                     self.error(&way!["steps", at, "perform", "do"], reason);
                 }
             }
@@ -153,10 +157,14 @@ impl Checker<'_> {
                 .any(|event| *event == rule.on),
         };
         if !known && !rule.on.trim().is_empty() {
-            let full = CLIENT_METHODS
-                .iter()
-                .find(|method| dsh_transcript::short_name(method) == rule.on)
-                .map(|method| (*method).to_owned());
+            let full = |prefix: &str| {
+                let mut methods = CLIENT_METHODS.iter();
+                let fits = |method: &&&str| **method == format!("{prefix}{}", rule.on);
+                methods.find(fits).map(|method| (*method).to_owned())
+            };
+            let full = ["textDocument/", "workspace/", "$/"]
+                .into_iter()
+                .find_map(full);
             let events = CLIENT_METHODS.iter().chain(&OTHER_EVENTS);
             let near = full.or_else(|| nearest(&rule.on, events.copied()));
             let reason = format!(
@@ -174,6 +182,7 @@ impl Checker<'_> {
         let scenario = self.scenario;
         let mut released = BTreeSet::new();
         let mut given_up = given.ends
+            || scenario.tool.contains_key("timeoutMs")
             || scenario
                 .ends
                 .values()
@@ -198,7 +207,7 @@ impl Checker<'_> {
             return;
         }
         let scripts: Vec<Vec<Segment>> = self.scripts().into_iter().map(|(way, _)| way).collect();
-        for name in &given.holds {
+        for name in given.holds.iter().filter(|name| !name.is_empty()) {
             if !released.contains(name.as_str()) {
                 let place = scripts
                     .iter()
