@@ -136,10 +136,7 @@ fn wire(process: u32, wire: &Wire, trace: &Trace) -> Option<Failure> {
         message: format!("messages to process {process}: {what}"),
         expected: expected.join(" or "),
         got: list(&shown),
-        seq: sent
-            .get(farthest)
-            .or(sent.last())
-            .map(|(seq, _)| *seq),
+        seq: sent.get(farthest).or(sent.last()).map(|(seq, _)| *seq),
         ..Failure::default()
     })
 }
@@ -352,9 +349,7 @@ impl Ended {
     fn is(&self, end: &End) -> bool {
         match end {
             End::Exit(code) => self.code == Some(*code) && !self.asked,
-            End::Terminated => {
-                self.signal == Some(SIGTERM) || (self.asked && self.code.is_some())
-            }
+            End::Terminated => self.signal == Some(SIGTERM) || (self.asked && self.code.is_some()),
             // Whoever dies of SIGKILL announces nothing, or that it sends it to itself.
             End::Killed => self.code.is_none() && self.signal != Some(SIGTERM),
             End::AnyOf(ends) => ends.iter().any(|end| self.is(end)),

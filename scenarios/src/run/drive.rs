@@ -52,7 +52,10 @@ pub async fn run_case(
     let began = Instant::now();
     let mut ran = match refusal(&case.scenario, subject.description()) {
         Some(what) => Ran {
-            result: result(case, judgement_of(&case.scenario, Stop::NotApplicable(what))),
+            result: result(
+                case,
+                judgement_of(&case.scenario, Stop::NotApplicable(what)),
+            ),
             sound: true,
             interrupted: false,
         },
@@ -284,9 +287,7 @@ impl<'a> Driver<'a> {
             _ => None,
         });
         if let Some(message) = lost {
-            return Stop::Fault(format!(
-                "a fake server lost its control channel: {message}"
-            ));
+            return Stop::Fault(format!("a fake server lost its control channel: {message}"));
         }
         match stop {
             Stop::Timeout(_) => Stop::Timeout(format!("{}{}", self.waiting, self.held())),
@@ -340,7 +341,10 @@ impl<'a> Driver<'a> {
                     }
                 }
                 while let Some((_, settled)) = self.pending.next().await {
-                    if matches!(settled, Err(CallError::Gone { .. } | CallError::Nonsense { .. })) {
+                    if matches!(
+                        settled,
+                        Err(CallError::Gone { .. } | CallError::Nonsense { .. })
+                    ) {
                         return false;
                     }
                 }
@@ -465,7 +469,8 @@ impl<'a> Driver<'a> {
             workspace_root: workspace,
             cancelled: step.cancelled,
         });
-        self.call(&step.r#as, "query", &step.operation, params).await;
+        self.call(&step.r#as, "query", &step.operation, params)
+            .await;
         Ok(())
     }
 
@@ -486,7 +491,10 @@ impl<'a> Driver<'a> {
                 arguments
             }
         };
-        let session = step.session.as_ref().map(|SessionSpec { cwd }| json!({"cwd": cwd}));
+        let session = step
+            .session
+            .as_ref()
+            .map(|SessionSpec { cwd }| json!({"cwd": cwd}));
         let params = to_value(&ToolParams {
             name: step.name.clone(),
             arguments,
@@ -513,8 +521,7 @@ impl<'a> Driver<'a> {
             return Err(unknown(name));
         };
         let message = format!("{name} is given up ({reason})");
-        self.recorder
-            .emit(None, EventBody::note("cancel", message));
+        self.recorder.emit(None, EventBody::note("cancel", message));
         if let Some(id) = called.id
             && self.tampering.is_none_or(Tampering::cancels)
         {
@@ -652,7 +659,10 @@ impl<'a> Driver<'a> {
     /// Disposes what no step did.
     async fn dispose_at_the_end(&mut self) -> Result<(), Stop> {
         // A later mount that failed has nothing to be disposed.
-        let last = self.calls.iter().rfind(|(_, called)| called.method == "mount");
+        let last = self
+            .calls
+            .iter()
+            .rfind(|(_, called)| called.method == "mount");
         let failed = last.is_some_and(|(name, _)| !self.succeeded(name));
         if !self.mounted || failed {
             self.mounted = false;
@@ -681,7 +691,9 @@ impl<'a> Driver<'a> {
         let mut at = 0;
         loop {
             for event in &self.trace.events()[at..] {
-                let Some(process) = event.process else { continue };
+                let Some(process) = event.process else {
+                    continue;
+                };
                 match &event.body {
                     EventBody::ProcessStarted { pid, .. } if !left.contains(pid) => {
                         running.insert(process, *pid);
@@ -729,7 +741,8 @@ impl<'a> Driver<'a> {
             Some(passed) => {
                 let call = self.subject.request(method, passed).await;
                 let outcome = call.outcome;
-                self.pending.push(Box::pin(async move { (key, outcome.await) }));
+                self.pending
+                    .push(Box::pin(async move { (key, outcome.await) }));
                 Some(call.id)
             }
             None => {
@@ -838,7 +851,10 @@ impl<'a> Driver<'a> {
             Err(CallError::Gone { how }) => Some(Stop::Gone(how.clone())),
             Err(CallError::Nonsense { reason }) => Some(Stop::Failed(Failure {
                 message: format!("{name}: the subject's answer cannot be read: {reason}"),
-                expected: format!("an answer to `{}` as the subject protocol has it", called.method),
+                expected: format!(
+                    "an answer to `{}` as the subject protocol has it",
+                    called.method
+                ),
                 got: reason.clone(),
                 seq: called.seq,
                 ..Failure::default()
@@ -863,8 +879,9 @@ impl<'a> Driver<'a> {
         let Ok(value) = settled else { return };
         let text = match self.shown.get(name) {
             Some(Shown::Text) => value["text"].as_str().unwrap_or_default().to_owned(),
-            Some(Shown::Requests) => serde_json::to_string_pretty(&value["requests"])
-                .unwrap_or_default(),
+            Some(Shown::Requests) => {
+                serde_json::to_string_pretty(&value["requests"]).unwrap_or_default()
+            }
             None => return,
         };
         let text = redact::redact(&text, &self.stage.places);
@@ -880,7 +897,9 @@ fn succeeds() -> Outcome {
 }
 
 fn unknown(name: &str) -> Stop {
-    Stop::Fault(format!("the scenario names {name}, which no step before that started"))
+    Stop::Fault(format!(
+        "the scenario names {name}, which no step before that started"
+    ))
 }
 
 /// Parameters as JSON; they are plain structs with texts for keys.

@@ -225,10 +225,7 @@ mod tests {
             note("/server/rules/0/do/0/note/message"),
             "${workspace} /r $${x"
         );
-        assert_eq!(
-            note("/steps/0/perform/do/0/note/message"),
-            "${uri:a.ts}/r"
-        );
+        assert_eq!(note("/steps/0/perform/do/0/note/message"), "${uri:a.ts}/r");
         assert_eq!(note("/steps/1/wait/params/u"), "file:///r/ws/a.ts");
     }
 

@@ -97,7 +97,11 @@ pub(crate) fn judge(seen: &Seen<'_>) -> Judgement {
                 decisive: last,
                 expected: Some(what.clone()),
                 got: Some("nothing within the budget".to_owned()),
-                ..Judgement::plain(Verdict::Timeout, format!("waited in vain for {what}"), own())
+                ..Judgement::plain(
+                    Verdict::Timeout,
+                    format!("waited in vain for {what}"),
+                    own(),
+                )
             };
         }
         Some(Stop::Failed(_) | Stop::Untestable(_)) | None => {}
@@ -165,7 +169,11 @@ fn settled(seen: &Seen<'_>) -> Judgement {
             ..Judgement::plain(Verdict::Untestable, message, clauses)
         };
     }
-    let unused = scenario.declares.iter().zip(&used).find(|(_, used)| !**used);
+    let unused = scenario
+        .declares
+        .iter()
+        .zip(&used)
+        .find(|(_, used)| !**used);
     if let (Some((declaration, _)), true) = (unused, complete) {
         let message = format!(
             "the scenario declares that the {} breaks {}, and it did not: take the declaration out",

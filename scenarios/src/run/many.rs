@@ -61,7 +61,12 @@ pub async fn run(
             let Some(case) = cases.next() else { break };
             observer.began(&case.id);
             let id = case.id.clone();
-            let one = one(case, Arc::clone(&source), Arc::clone(&setup), tampering.clone());
+            let one = one(
+                case,
+                Arc::clone(&source),
+                Arc::clone(&setup),
+                tampering.clone(),
+            );
             names.insert(running.spawn(one).id(), id);
         }
         let Some(joined) = running.join_next_with_id().await else {

@@ -289,7 +289,9 @@ fn same_location(wanted: &Value, found: &Value, context: Context<'_>) -> Result<
         uri_of(&context.places.path(&at.file))
     };
     let range = &found["range"];
-    Ok(found["uri"].as_str().is_some_and(|found| same_uri(found, &uri))
+    Ok(found["uri"]
+        .as_str()
+        .is_some_and(|found| same_uri(found, &uri))
         && range["start"] == at.place.position()
         && end.is_none_or(|end| range["end"] == end.position()))
 }
@@ -416,11 +418,7 @@ mod tests {
             foreign,
             settled: &earlier,
         };
-        judge(
-            &serde_json::from_value(check).unwrap(),
-            outcome,
-            context,
-        )
+        judge(&serde_json::from_value(check).unwrap(), outcome, context)
     }
 
     fn location(line: u64, character: u64) -> Value {
@@ -445,14 +443,26 @@ mod tests {
         let bad = settled(json!({"text": "Wrong", "isError": true, "code": "X"}));
         let refused = refused("LSP_STALE", "the file changed");
         for (outcome, right, wrong) in [
-            (&one, json!({"locations": ["a.ts:1:3"]}), json!({"locations": []})),
-            (&one, json!({"locations": ["a.ts@m"]}), json!({"locations": ["a.ts:1:4"]})),
+            (
+                &one,
+                json!({"locations": ["a.ts:1:3"]}),
+                json!({"locations": []}),
+            ),
+            (
+                &one,
+                json!({"locations": ["a.ts@m"]}),
+                json!({"locations": ["a.ts:1:4"]}),
+            ),
             (
                 &one,
                 json!({"locations": ["a.ts:1:3-1:4"]}),
                 json!({"locations": ["a.ts:1:3-1:5"]}),
             ),
-            (&one, json!({"locations": [location(0, 2)]}), json!({"locations": ["b.ts:1:3"]})),
+            (
+                &one,
+                json!({"locations": [location(0, 2)]}),
+                json!({"locations": ["b.ts:1:3"]}),
+            ),
             (&one, json!({"count": 1}), json!({"count": 2})),
             (&one, json!({"count": 1}), json!({"hover": null})),
             (
@@ -463,38 +473,86 @@ mod tests {
             (&one, json!({"ok": true}), json!({"ok": false})),
             (&one, json!({"ok": true}), json!({"pending": true})),
             (&one, json!({"ok": true}), json!({"error": {}})),
-            (&one, json!({"value": {"kind": "locations"}}), json!({"value": {"kind": "hover"}})),
-            (&hover, json!({"hover": "Some text"}), json!({"hover": "Some"})),
-            (&hover, json!({"hover": {"range": "4:5-4:6"}}), json!({"hover": {"range": "4:5-4:7"}})),
-            (&hover, json!({"contains": ["text"]}), json!({"contains": ["Text"]})),
-            (&hover, json!({"lacks": ["other"]}), json!({"lacks": ["TEXT"]})),
+            (
+                &one,
+                json!({"value": {"kind": "locations"}}),
+                json!({"value": {"kind": "hover"}}),
+            ),
+            (
+                &hover,
+                json!({"hover": "Some text"}),
+                json!({"hover": "Some"}),
+            ),
+            (
+                &hover,
+                json!({"hover": {"range": "4:5-4:6"}}),
+                json!({"hover": {"range": "4:5-4:7"}}),
+            ),
+            (
+                &hover,
+                json!({"contains": ["text"]}),
+                json!({"contains": ["Text"]}),
+            ),
+            (
+                &hover,
+                json!({"lacks": ["other"]}),
+                json!({"lacks": ["TEXT"]}),
+            ),
             (&hover, json!({"ok": true}), json!({"hover": null})),
-            (&hover, json!({"ok": true}), json!({"hover": {"range": null}})),
+            (
+                &hover,
+                json!({"ok": true}),
+                json!({"hover": {"range": null}}),
+            ),
             (&none, json!({"hover": null}), json!({"hover": ""})),
             (&none, json!({"hover": null}), json!({"locations": []})),
             (&tool, json!({"text": "Two: 😀"}), json!({"text": "Two"})),
             (&tool, json!({"at_most": 7}), json!({"at_most": 6})),
             (&tool, json!({"ok": true}), json!({"error": {"code": "X"}})),
-            (&bad, json!({"error": {"code": "X"}}), json!({"error": {"code": "Y"}})),
-            (&bad, json!({"error": {}, "contains": ["Wrong"]}), json!({"contains": ["Wrong"]})),
+            (
+                &bad,
+                json!({"error": {"code": "X"}}),
+                json!({"error": {"code": "Y"}}),
+            ),
+            (
+                &bad,
+                json!({"error": {}, "contains": ["Wrong"]}),
+                json!({"contains": ["Wrong"]}),
+            ),
             (&bad, json!({"ok": false}), json!({"ok": true})),
             (
                 &refused,
                 json!({"error": {"code": "LSP_STALE", "serverCode": 7, "contains": ["changed"]}}),
                 json!({"error": {"contains": ["gone"]}}),
             ),
-            (&refused, json!({"error": {"lacks": ["gone"]}}), json!({"error": {"lacks": ["FILE"]}})),
-            (&refused, json!({"error": {}}), json!({"error": {"serverCode": 8}})),
+            (
+                &refused,
+                json!({"error": {"lacks": ["gone"]}}),
+                json!({"error": {"lacks": ["FILE"]}}),
+            ),
+            (
+                &refused,
+                json!({"error": {}}),
+                json!({"error": {"serverCode": 8}}),
+            ),
             (&refused, json!({"error": {}}), json!({"locations": []})),
             (
                 &refused,
                 json!({"any_of": [{"locations": []}, {"error": {}}]}),
                 json!({"any_of": [{"locations": []}, {"hover": null}]}),
             ),
-            (&settled(json!({"hover": null})), json!({"same_as": "q0"}), json!({"same_as": "q9"})),
+            (
+                &settled(json!({"hover": null})),
+                json!({"same_as": "q0"}),
+                json!({"same_as": "q9"}),
+            ),
             (&none, json!({"ok": true}), json!({"same_as": "q0"})),
         ] {
-            assert_eq!(judged(right.clone(), Some(outcome), false), Ok(()), "{right}");
+            assert_eq!(
+                judged(right.clone(), Some(outcome), false),
+                Ok(()),
+                "{right}"
+            );
             let mismatch = judged(wrong.clone(), Some(outcome), false);
             assert!(mismatch.is_err(), "{wrong} of {outcome:?}");
         }
@@ -504,7 +562,11 @@ mod tests {
     fn what_is_not_settled_is_pending_only() {
         assert_eq!(judged(json!({"pending": true}), None, false), Ok(()));
         assert_eq!(
-            judged(json!({"any_of": [{"pending": true}, {"ok": true}]}), None, false),
+            judged(
+                json!({"any_of": [{"pending": true}, {"ok": true}]}),
+                None,
+                false
+            ),
             Ok(())
         );
         assert!(judged(json!({"ok": true}), None, false).is_err());
@@ -519,7 +581,11 @@ mod tests {
             ("ANOTHER", true, true),
         ] {
             let check = json!({"error": {"code": code}});
-            assert_eq!(judged(check.clone(), Some(&stale), false).is_ok(), own, "{code}");
+            assert_eq!(
+                judged(check.clone(), Some(&stale), false).is_ok(),
+                own,
+                "{code}"
+            );
             assert_eq!(judged(check, Some(&stale), true).is_ok(), foreign, "{code}");
         }
         let check = json!({"error": {"code": "LSP_STALE"}});
