@@ -48,6 +48,19 @@ impl Artifacts {
         self.folder.join(format!("{}.{extension}", plain(subject)))
     }
 
+    /// The path of a case's file, in folders as the case's id has them.
+    pub(crate) fn below(&self, id: &str, extension: &str) -> PathBuf {
+        let mut path = self.folder.clone();
+        let (folders, name) = id.rsplit_once('/').unwrap_or(("", id));
+        path.extend(
+            folders
+                .split('/')
+                .filter(|part| !part.is_empty())
+                .map(plain),
+        );
+        path.join(format!("{}.{extension}", plain(name)))
+    }
+
     /// Writes a file, making its folder.
     pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
         if let Some(folder) = path.parent() {
@@ -96,6 +109,19 @@ mod tests {
             Artifacts::at(None).path("x", "jsonl"),
             Path::new("target/dsh-conform/x.jsonl")
         );
+    }
+
+    #[test]
+    fn a_case_s_file_lies_in_its_folders_and_never_outside() {
+        let artifacts = Artifacts::at(None);
+        for (id, path) in [
+            ("cancel/a+b", "target/dsh-conform/cancel/a+b.jsonl"),
+            ("a", "target/dsh-conform/a.jsonl"),
+            ("../../a", "target/dsh-conform/server/server/a.jsonl"),
+            ("/etc/a", "target/dsh-conform/etc/a.jsonl"),
+        ] {
+            assert_eq!(artifacts.below(id, "jsonl"), Path::new(path));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    check, completions, deployment, explain, list, query, servers, subject_worker,
+    check, completions, deployment, explain, list, query, report, run, servers, subject_worker,
 };
 use crate::exit::{Exit, STATUSES};
 use crate::output::{Color, complain};
@@ -55,6 +55,7 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Args),
+    Run(run::Args),
     Query(query::Args),
     #[command(subcommand)]
     Servers(servers::Command),
@@ -63,9 +64,11 @@ enum Command {
     #[command(subcommand)]
     List(list::Command),
     Explain(explain::Args),
-    Subject(subject_worker::Args),
+    #[command(subcommand)]
+    Report(report::Command),
     #[cfg(unix)]
     Tap(crate::commands::tap::Args),
+    Subject(subject_worker::Args),
     Completions(completions::Args),
     /// The fake server; `check` starts it from here
     #[command(hide = true, disable_help_flag = true)]
@@ -112,7 +115,9 @@ pub(crate) fn run() -> Exit {
     trace(&shell, cli.global.verbose);
     match cli.command {
         Command::Check(args) => check::run(&shell, cli.global, args),
+        Command::Run(args) => run::run(&shell, cli.global, args),
         Command::Query(args) => query::run(&shell, args),
+        Command::Report(command) => report::run(&shell, cli.global, &command),
         Command::Servers(command) => servers::run(&shell, cli.global, &command),
         Command::Deployment(command) => deployment::run(&shell, &command),
         Command::List(command) => list::run(&command),

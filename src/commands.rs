@@ -6,6 +6,8 @@ pub(crate) mod deployment;
 pub(crate) mod explain;
 pub(crate) mod list;
 pub(crate) mod query;
+pub(crate) mod report;
+pub(crate) mod run;
 pub(crate) mod servers;
 mod subject;
 pub(crate) mod subject_worker;

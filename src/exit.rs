@@ -1,6 +1,6 @@
 //! Exit statuses.
 
-use dsh_reports::{Conclusion, Report};
+use dsh_reports::{Conclusion, Report, Run};
 
 /// What the process says to whoever started it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Usage,
     /// What was asked for could not be carried out: a server missing, an installation failed.
     NotCarriedOut,
+    /// A list of known failures names something that does not fail.
+    Stale,
     /// Nothing was selected.
     NothingSelected,
     /// Our own fault.
@@ -33,6 +35,7 @@ impl Exit {
             Self::DoesNotConform => 1,
             Self::Usage => 2,
             Self::NotCarriedOut => 3,
+            Self::Stale => 4,
             Self::NothingSelected => 5,
             Self::OurFault => 6,
             Self::Interrupted => 130,
@@ -44,7 +47,7 @@ impl Exit {
     /// What a report amounts to: our own faults before everything, then the lowest that is not
     /// zero.
     pub(crate) fn of(report: &Report) -> Self {
-        let all = || report.runs.iter().map(|run| of_conclusion(&run.conclusion));
+        let all = || report.runs.iter().map(of_run);
         if all().any(|exit| exit == Self::OurFault) {
             return Self::OurFault;
         }
@@ -55,13 +58,16 @@ impl Exit {
     }
 }
 
-const fn of_conclusion(conclusion: &Conclusion) -> Exit {
-    match conclusion {
-        Conclusion::Qualified { .. }
-        | Conclusion::ProtocolOnly { .. }
-        | Conclusion::Partial { .. } => Exit::Fine,
+/// What a run amounts to; a list that is stale counts where nothing else does.
+fn of_run(run: &Run) -> Exit {
+    match &run.conclusion {
+        conclusion if conclusion.conforms() && run.stale.is_empty() => Exit::Fine,
+        conclusion if conclusion.conforms() => Exit::Stale,
         Conclusion::Untestable { musts, .. } if musts.is_empty() => Exit::NotCarriedOut,
-        Conclusion::NotQualified { .. } | Conclusion::Untestable { .. } => Exit::DoesNotConform,
+        Conclusion::NotQualified { .. }
+        | Conclusion::DoesNotConform { .. }
+        | Conclusion::Unnoticed { .. }
+        | Conclusion::Untestable { .. } => Exit::DoesNotConform,
         Conclusion::Interrupted => Exit::Interrupted,
         _ => Exit::OurFault,
     }
@@ -74,15 +80,16 @@ Exit status:
   1    does not conform, or the answer is an error
   2    wrong usage, or input that cannot be read
   3    could not be carried out: a server is missing, an installation failed
+  4    a list of known failures is stale: what it names does not fail
   5    nothing was selected
   6    a fault of dsh-conform itself
   130  interrupted (143 by SIGTERM); servers are ended, a partial report written
-With several servers it is 6 if there is one, else the lowest of 1 and 3.";
+With several of them it is 6 if there is one, else the lowest of 1, 3 and 4.";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dsh_reports::{FORMAT, Platform, Run, Stale, Subject, SubjectKind, Tool};
+    use dsh_reports::{FORMAT, Platform, Stale, Subject, SubjectKind, Tool};
 
     fn run(conclusion: Conclusion) -> Run {
         let mut run = Run::new(Subject::named(SubjectKind::Server, "x"));
@@ -132,5 +139,32 @@ mod tests {
         status(vec![absent, unseen], Exit::DoesNotConform);
         status(vec![fine, fault], Exit::OurFault);
         status(vec![Conclusion::ProtocolOnly { notes: 0 }], Exit::Fine);
+    }
+
+    #[test]
+    fn a_harness_and_mutants_have_the_same_statuses() {
+        let holds = Conclusion::Conforms { notes: 0, known: 2 };
+        let breaks = Conclusion::DoesNotConform {
+            musts: vec!["CAN-4".to_owned()],
+        };
+        let survivor = Conclusion::Unnoticed {
+            survived: vec!["m".to_owned()],
+            broken: vec![],
+        };
+        status(vec![holds.clone()], Exit::Fine);
+        status(vec![breaks.clone()], Exit::DoesNotConform);
+        status(vec![survivor], Exit::DoesNotConform);
+        status(vec![Conclusion::Noticed { mutants: 80 }], Exit::Fine);
+        status(vec![Conclusion::Interrupted], Exit::Interrupted);
+        let stale = |conclusion| {
+            let mut run = run(conclusion);
+            run.stale = vec![Stale {
+                case: "a/b".to_owned(),
+                reason: "r".to_owned(),
+            }];
+            of_run(&run)
+        };
+        assert_eq!(stale(holds), Exit::Stale);
+        assert_eq!(stale(breaks), Exit::DoesNotConform);
     }
 }

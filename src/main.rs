@@ -8,6 +8,7 @@ mod artifacts;
 mod cli;
 mod commands;
 mod exit;
+mod forms;
 mod output;
 mod progress;
 mod shell;

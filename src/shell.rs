@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Read as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -86,6 +86,14 @@ pub(crate) fn date() -> Option<String> {
     Some(rfc3339(since.as_secs()))
 }
 
+/// A seed that is another one each time, short enough to be typed.
+#[expect(clippy::disallowed_methods, reason = "this is the outer shell")]
+pub(crate) fn seed() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(1, |since| u64::from(since.subsec_micros()))
+}
+
 /// Seconds since 1970 as `2026-07-15T12:34:56Z`.
 fn rfc3339(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
@@ -104,6 +112,25 @@ fn rfc3339(seconds: u64) -> String {
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let (hour, minute, second) = (rest / 3_600, rest % 3_600 / 60, rest % 60);
     format!("{year:04}-{month:02}-{day_of_month:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The text of a file that has at most `most` bytes, also where it is a device or a pipe that never
+/// ends. `what` the file is to be is named where it is larger.
+pub(crate) fn read_text(path: &Path, most: u64, what: &str) -> Result<String, String> {
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut text = Vec::new();
+    file.take(most + 1)
+        .read_to_end(&mut text)
+        .map_err(|error| error.to_string())?;
+    if text.len() as u64 > most {
+        return Err(format!(
+            "it is larger than {most} bytes, the most that {what} may have"
+        ));
+    }
+    String::from_utf8(text).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("it is not UTF-8 text (first invalid byte at offset {at})")
+    })
 }
 
 /// Runs `work`; a panic is told as what it is, a fault of this program. What `work` owned is gone

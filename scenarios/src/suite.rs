@@ -264,6 +264,16 @@ pub struct Shard {
 pub struct ShardError(String);
 
 impl Shard {
+    /// Which part, from 1.
+    pub const fn number(self) -> u32 {
+        self.number
+    }
+
+    /// Of how many.
+    pub const fn of(self) -> u32 {
+        self.of
+    }
+
     /// Whether a case with this id belongs to it.
     pub fn has(self, id: &str) -> bool {
         // The low bits of the hash alone would not spread ids that differ in one character.

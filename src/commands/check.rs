@@ -16,6 +16,7 @@ use tokio::task::JoinSet;
 use super::subject::{self, Absent, Extension};
 use crate::cli::Global;
 use crate::exit::Exit;
+use crate::forms::Form;
 use crate::output::complain;
 use crate::progress::Progress;
 use crate::shell::Shell;
@@ -78,7 +79,7 @@ pub(crate) struct Args {
     only: Vec<String>,
     /// How to report; the first goes to stdout, others into files
     #[arg(long, value_enum, value_name = "F", default_value = "text")]
-    format: Vec<Format>,
+    format: Vec<Form>,
     /// The folder for transcripts and reports, or the file of a single report
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
@@ -88,15 +89,6 @@ pub(crate) struct Args {
     /// Servers that are checked at the same time
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
-}
-
-/// A form of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
-    /// For people
-    Text,
-    /// dsh-conform-report/1
-    Json,
 }
 
 /// The longest time that can be given, in seconds: as many milliseconds as fit into 31 bits, the
@@ -125,8 +117,8 @@ pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {
             return exit;
         }
     };
-    let outcome = match Outcome::planned(&args) {
-        Ok(outcome) => outcome.colored(global.color),
+    let outcome = match Outcome::planned(&args, global.color) {
+        Ok(outcome) => outcome,
         Err(message) => {
             complain(&format!("error: {message}"));
             return Exit::Usage;

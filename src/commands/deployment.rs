@@ -1,7 +1,6 @@
 //! `deployment`.
 
 use std::fmt::Write as _;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use dsh_harness::kernel::Cancel;
@@ -9,7 +8,7 @@ use dsh_harness::{Deployment, MountError, Runtime};
 
 use crate::exit::Exit;
 use crate::output::{complain, say};
-use crate::shell::Shell;
+use crate::shell::{Shell, read_text};
 use crate::signals::interruptible;
 
 /// The most bytes that a deployment file may have.
@@ -54,28 +53,9 @@ pub(crate) fn run(shell: &Shell, command: &Command) -> Exit {
 
 /// Reads a deployment file.
 pub(super) fn read(shell: &Shell, file: &Path) -> Result<Deployment, String> {
-    let text = bounded(&shell.absolute(file))
+    let text = read_text(&shell.absolute(file), MAX_BYTES, "a deployment")
         .map_err(|why| format!("cannot read {}: {why}", file.display()))?;
     Deployment::parse(&text, &file.display().to_string()).map_err(|error| error.to_string())
-}
-
-/// The text of a file that is no larger than any deployment, also where it is a device or a pipe
-/// that never ends.
-fn bounded(path: &Path) -> Result<String, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut text = Vec::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut text)
-        .map_err(|error| error.to_string())?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(format!(
-            "it is larger than {MAX_BYTES} bytes, the most that a deployment may have"
-        ));
-    }
-    String::from_utf8(text).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        format!("it is not UTF-8 text (first invalid byte at offset {at})")
-    })
 }
 
 /// Mounts a deployment, or says why that is not possible.

@@ -81,18 +81,20 @@ mod streams {
     /// Stdin, without a thread in between where it is a pipe.
     pub(super) fn input() -> io::Result<Input> {
         let stdin = io::stdin().as_fd().try_clone_to_owned()?;
+        let file = std::fs::File::from(stdin.try_clone()?);
         Ok(match pipe::Receiver::from_owned_fd(stdin) {
             Ok(pipe) => Box::new(BufReader::with_capacity(1 << 16, pipe)),
-            Err(_) => Box::new(BufReader::new(tokio::io::stdin())),
+            Err(_) => Box::new(BufReader::new(tokio::fs::File::from_std(file))),
         })
     }
 
     /// Stdout, likewise.
     pub(super) fn output() -> io::Result<Output> {
         let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+        let file = std::fs::File::from(stdout.try_clone()?);
         Ok(match pipe::Sender::from_owned_fd(stdout) {
             Ok(pipe) => Box::new(pipe),
-            Err(_) => Box::new(tokio::io::stdout()),
+            Err(_) => Box::new(tokio::fs::File::from_std(file)),
         })
     }
 }

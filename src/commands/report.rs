@@ -1,0 +1,100 @@
+//! `report`.
+
+use std::path::{Path, PathBuf};
+
+use dsh_reports::Report;
+
+use crate::cli::Global;
+use crate::exit::Exit;
+use crate::forms::{Delivery, Form};
+use crate::output::complain;
+use crate::shell::{Shell, read_text};
+
+/// The most bytes that a report may have.
+const MAX_BYTES: u64 = 256_000_000;
+
+/// Combine and show stored reports
+#[derive(Clone, Debug, clap::Subcommand)]
+#[command(after_help = "\
+Examples:
+  dsh-conform report merge shard-1.json shard-2.json --out whole.json
+  dsh-conform report merge shard-*.json --format markdown
+  dsh-conform report render whole.json --format junit --out whole.xml")]
+pub(crate) enum Command {
+    /// Join the reports of shards into one, with the counts and the conclusion of the whole
+    ///
+    /// They have to be about one subject and from one version of dsh-conform. Reports of several
+    /// servers are put side by side.
+    Merge {
+        /// Reports as --format json writes them
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        #[command(flatten)]
+        to: Json,
+    },
+    /// Show a report in another form
+    Render {
+        /// A report as --format json writes it
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[command(flatten)]
+        to: Text,
+    },
+}
+
+/// Where it goes.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Json {
+    /// How to report; the first goes to stdout, others into files
+    #[arg(long, value_enum, value_name = "F", default_value = "json")]
+    format: Vec<Form>,
+    /// The folder for several forms, or the file of a single one
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+}
+
+/// Where it goes.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Text {
+    /// How to report; the first goes to stdout, others into files
+    #[arg(long, value_enum, value_name = "F", default_value = "text")]
+    format: Vec<Form>,
+    /// The folder for several forms, or the file of a single one
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
+    let (format, out, report) = match command {
+        Command::Merge { files, to } => (&to.format, &to.out, merged(shell, files)),
+        Command::Render { file, to } => (&to.format, &to.out, read(shell, file)),
+    };
+    let delivered = report.and_then(|report| {
+        let delivery = Delivery::planned(format, out.as_deref(), global.color)?;
+        Ok((delivery, report))
+    });
+    match delivered {
+        Ok((delivery, report)) => match delivery.deliver(&report) {
+            Ok(()) => Exit::Fine,
+            Err(exit) => exit,
+        },
+        Err(message) => {
+            complain(&format!("error: {message}"));
+            Exit::Usage
+        }
+    }
+}
+
+fn merged(shell: &Shell, files: &[PathBuf]) -> Result<Report, String> {
+    let mut reports = Vec::new();
+    for file in files {
+        reports.push((file.display().to_string(), read(shell, file)?));
+    }
+    dsh_reports::merge(reports).map_err(|error| error.to_string())
+}
+
+fn read(shell: &Shell, file: &Path) -> Result<Report, String> {
+    let text = read_text(&shell.absolute(file), MAX_BYTES, "a report")
+        .map_err(|why| format!("cannot read {}: {why}", file.display()))?;
+    dsh_reports::read(&text).map_err(|error| format!("{}: {error}", file.display()))
+}

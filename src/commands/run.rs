@@ -1,0 +1,361 @@
+//! `run`.
+
+mod clauses;
+mod gathered;
+mod selection;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use dsh_reports::{Conclusion, Origin, Run, Selection, SkipReason, Skipped, Subject, SubjectKind};
+use dsh_scenarios::Profile;
+use dsh_scenarios::run::{Setup, Summary};
+use dsh_scenarios::subject::{CallError, InProcessSource, Launch, Pool, SubjectSource};
+use dsh_scenarios::suite::Shard;
+
+use crate::cli::Global;
+use crate::exit::Exit;
+use crate::forms::{self, Delivery, Form};
+use crate::output::complain;
+use crate::progress::Progress;
+use crate::shell::Shell;
+use crate::signals::{Interruption, interruptible};
+use gathered::{Gathered, quoted};
+use selection::{Chosen, Refused, Wanted};
+
+/// Run the scenario suite against a harness
+///
+/// Each scenario has the harness work with a fake language server of its own, whose every move is
+/// in its hands, and judges what comes back and what was on the wire. Without --subject, the
+/// harness of this toolkit is judged.
+#[derive(Clone, Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
+#[command(after_help = "\
+Examples:
+  dsh-conform run
+  dsh-conform run cancel/ 'crash/*' --in-process
+  dsh-conform run my-scenario.yaml --keep
+  dsh-conform run --subject my-subject.yaml --profile transient
+  dsh-conform run --shard 1/4 --format json --out shard-1.json
+  dsh-conform run --mutants
+
+A failing scenario leaves its transcript in target/dsh-conform (or --out).")]
+pub(crate) struct Args {
+    /// Scenarios to run: what their ids begin with, a glob over ids, or a .yaml file or folder;
+    /// `dsh-conform list scenarios` lists them
+    #[arg(value_name = "FILTER")]
+    filter: Vec<String>,
+    /// A subject file: how to start another harness, what it claims, what is known to fail
+    #[arg(long, value_name = "FILE", conflicts_with = "in_process")]
+    subject: Option<PathBuf>,
+    /// Mount the built-in harness in this process and not in workers, for debugging
+    #[arg(long)]
+    in_process: bool,
+    /// Run scenarios of these profiles only
+    #[arg(long, value_name = "P", value_delimiter = ',', value_parser = profile)]
+    profile: Vec<Profile>,
+    /// Show that the suite notices a broken harness: run each mutant against what could notice it
+    #[arg(long)]
+    mutants: bool,
+    /// Scenarios in flight at the same time; by default four for each processor
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: Option<u16>,
+    /// The I-th of N parts of the suite, by a hash of the id
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// The seed of what is random: the order in which scenarios begin
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// How to report; several need --out. The first goes to stdout, others into files
+    #[arg(long, value_enum, value_name = "F", default_value = "text")]
+    format: Vec<Form>,
+    /// The folder for transcripts and reports, or the file of a single report
+    #[arg(long, value_name = "PATH")]
+    out: Option<PathBuf>,
+    /// A file for the badge with the counts
+    #[arg(long, value_name = "FILE")]
+    badge: Option<PathBuf>,
+    /// The scenarios of this folder, in place of those built in
+    #[arg(long, value_name = "DIR")]
+    suite: Option<PathBuf>,
+    /// Keep the transcripts of all scenarios
+    #[arg(long)]
+    keep: bool,
+}
+
+/// A profile that a harness can claim.
+fn profile(name: &str) -> Result<Profile, String> {
+    const ALL: [Profile; 5] = [
+        Profile::LspBase,
+        Profile::Transient,
+        Profile::Tool,
+        Profile::Runtime,
+        Profile::Instructions,
+    ];
+    ALL.into_iter()
+        .find(|known| known.to_string() == name)
+        .ok_or_else(|| {
+            let names = ALL.map(|known| known.to_string());
+            format!(
+                "there is no such profile; write one of {}",
+                names.join(", ")
+            )
+        })
+}
+
+pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {
+    match Plan::read(shell, global, args) {
+        Ok(plan) => interruptible(|interruption| async move { plan.carry_out(interruption).await }),
+        Err(Refused { message, exit }) => {
+            complain(&format!("error: {message}"));
+            exit
+        }
+    }
+}
+
+/// Everything that is decided before anything is started.
+struct Plan {
+    shell: Shell,
+    progress: Progress,
+    args: Args,
+    chosen: Chosen,
+    delivery: Delivery,
+    seed: u64,
+}
+
+impl Plan {
+    fn read(shell: &Shell, global: Global, args: Args) -> Result<Self, Refused> {
+        let planned = Delivery::planned(&args.format, args.out.as_deref(), global.color);
+        let delivery = planned.map_err(Refused::usage)?;
+        if delivery.forms() > 1 && args.out.is_none() {
+            let message = "several formats need --out: the folder they go into";
+            return Err(Refused::usage(message));
+        }
+        let chosen = Chosen::read(&Wanted {
+            filters: &args.filter,
+            suite: args.suite.as_deref(),
+            profiles: &args.profile,
+            shard: args.shard,
+        })?;
+        Ok(Self {
+            shell: shell.clone(),
+            progress: Progress::new(shell.stderr_is_terminal, global.quiet),
+            chosen,
+            delivery: delivery.with_badge(args.badge.clone()),
+            seed: args.seed.unwrap_or_else(crate::shell::seed),
+            args,
+        })
+    }
+
+    /// The command that runs in the same way, without the cases.
+    fn repeat(&self) -> String {
+        let mut words = vec!["dsh-conform".to_owned(), "run".to_owned()];
+        if let Some(file) = &self.args.subject {
+            words.extend(["--subject".to_owned(), quoted(&file.display().to_string())]);
+        }
+        if self.args.in_process {
+            words.push("--in-process".to_owned());
+        }
+        if let Some(folder) = &self.args.suite {
+            words.extend(["--suite".to_owned(), quoted(&folder.display().to_string())]);
+        }
+        words.extend(["--seed".to_owned(), self.seed.to_string()]);
+        words.join(" ")
+    }
+
+    async fn carry_out(mut self, interruption: Interruption) -> Exit {
+        let source = match self.source().await {
+            Ok(source) => source,
+            Err(error) => return self.not_started(&error),
+        };
+        let (mut run, summary) = tokio::select! {
+            biased;
+            () = interruption.stop.cancelled() => {
+                source.close().await;
+                return Exit::Interrupted;
+            }
+            done = self.cases(Arc::clone(&source), &interruption) => done,
+        };
+        source.close().await;
+        self.conclude(&mut run, summary, source.description());
+        let report = forms::report(vec![run], summary.interrupted);
+        match self.delivery.deliver(&report) {
+            Err(Exit::OurFault) => Exit::OurFault,
+            delivered => match (Exit::of(&report), delivered) {
+                (Exit::Fine, Err(exit)) => exit,
+                (exit, _) => exit,
+            },
+        }
+    }
+
+    /// Where the subjects come from.
+    async fn source(&self) -> Result<Arc<dyn SubjectSource>, CallError> {
+        if self.args.in_process {
+            return Ok(Arc::new(InProcessSource::new()));
+        }
+        let program = self.shell.program.display().to_string();
+        Ok(Arc::new(Pool::start(Launch::built_in(program)).await?))
+    }
+
+    fn setup(&self, interruption: &Interruption) -> Setup {
+        let mut setup = Setup::new(&self.shell.program, &self.shell.temporary);
+        if let Some(path) = self.shell.variable("PATH") {
+            path.clone_into(&mut setup.path);
+        }
+        setup.foreign = self.args.subject.is_some();
+        setup.keep_transcripts = self.args.keep;
+        setup.cancel = interruption.token.clone();
+        setup
+    }
+
+    async fn cases(
+        &mut self,
+        source: Arc<dyn SubjectSource>,
+        interruption: &Interruption,
+    ) -> (Run, Summary) {
+        let mut gathered = Gathered::new(
+            &self.chosen.cases,
+            self.delivery.artifacts.clone(),
+            self.args.keep,
+            self.repeat(),
+            self.progress.line("scenarios"),
+        );
+        let mut cases = self.chosen.cases.clone();
+        shuffle(&mut cases, self.seed);
+        let setup = Arc::new(self.setup(interruption));
+        let jobs = usize::from(self.args.jobs.unwrap_or_else(default_jobs));
+        let summary =
+            dsh_scenarios::run::run(cases, source, setup, None, jobs, &mut gathered).await;
+        let mut run = self.blank();
+        run.cases = gathered.cases;
+        (run, summary)
+    }
+
+    /// A run of this subject without any case yet.
+    fn blank(&self) -> Run {
+        let name = "built-in";
+        let mut run = Run::new(Subject::named(SubjectKind::Harness, name));
+        run.seed = Some(self.seed);
+        run.shard = self.args.shard.map(|shard| dsh_reports::Shard {
+            index: shard.number(),
+            of: shard.of(),
+        });
+        run
+    }
+
+    fn conclude(
+        &self,
+        run: &mut Run,
+        summary: Summary,
+        description: &dsh_scenarios::subject::Description,
+    ) {
+        run.subject.name.clone_from(&description.name);
+        run.subject.version = Some(description.version.clone());
+        if self.args.subject.is_none() {
+            run.subject.origin = Some(Origin::BuiltIn);
+        }
+        run.profiles = description
+            .profiles
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        run.duration_us = u64::try_from(summary.duration.as_micros()).unwrap_or(u64::MAX);
+        run.cases.sort_by(|a, b| a.id.cmp(&b.id));
+        run.skipped.clone_from(&self.chosen.skipped);
+        let ran = |id: &str| {
+            run.cases
+                .binary_search_by(|case| case.id.as_str().cmp(id))
+                .is_ok()
+        };
+        let missing: Vec<String> = self
+            .chosen
+            .cases
+            .iter()
+            .filter(|case| !ran(&case.id))
+            .map(|case| case.id.clone())
+            .collect();
+        if !missing.is_empty() {
+            run.skipped.push(Skipped {
+                reason: SkipReason::Interrupted,
+                cases: missing,
+            });
+        }
+        let clauses = clauses::clauses(
+            &description.name,
+            &description.profiles,
+            self.chosen.all.iter().map(|case| &**case),
+            &run.skipped,
+        );
+        let selection = if summary.interrupted {
+            Selection::Interrupted
+        } else {
+            Selection::All
+        };
+        run.conclude(&clauses, selection);
+    }
+
+    /// The report of a subject that could not be started.
+    fn not_started(&self, error: &CallError) -> Exit {
+        let mut run = self.blank();
+        run.conclusion = Conclusion::Untestable {
+            reason: format!("the subject cannot be used: {error}"),
+            musts: Vec::new(),
+        };
+        let report = forms::report(vec![run], false);
+        match self.delivery.deliver(&report) {
+            Err(Exit::OurFault) => Exit::OurFault,
+            _ => Exit::of(&report),
+        }
+    }
+}
+
+/// Four for each processor: most scenarios wait most of the time.
+fn default_jobs() -> u16 {
+    let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    u16::try_from(processors * 4).unwrap_or(256).min(64)
+}
+
+/// Puts things into an order that follows from the seed alone (splitmix64, Fisher and Yates).
+fn shuffle<T>(things: &mut [T], seed: u64) {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    };
+    for last in (1..things.len()).rev() {
+        let below = last as u64 + 1;
+        let chosen = usize::try_from(next() % below).unwrap_or(last);
+        things.swap(last, chosen);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_follows_from_the_seed() {
+        let order = |seed| {
+            let mut all: Vec<u8> = (0..100).collect();
+            shuffle(&mut all, seed);
+            all
+        };
+        assert_eq!(order(7), order(7));
+        assert_ne!(order(7), order(8));
+        let mut sorted = order(7);
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..100).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn a_profile_is_named_as_in_data() {
+        assert_eq!(profile("lsp-base"), Ok(Profile::LspBase));
+        assert!(profile("server").unwrap_err().contains("transient"));
+    }
+}

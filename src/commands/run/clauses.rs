@@ -1,0 +1,96 @@
+//! Which clauses a run of a harness is about, and why some of them are not judged.
+
+use std::collections::BTreeMap;
+
+use dsh_reports::{ClauseRef, SkipReason, Skipped};
+use dsh_scenarios::format::Case;
+use dsh_scenarios::{Clause, Clauses, Judged, Level, Profile, Side};
+
+/// Every clause that binds a harness, each with the reason that holds if no case judges it.
+pub(super) fn clauses<'a>(
+    subject: &str,
+    claimed: &[Profile],
+    all: impl IntoIterator<Item = &'a Case>,
+    skipped: &[Skipped],
+) -> Vec<ClauseRef> {
+    let left_out: BTreeMap<&str, SkipReason> = skipped
+        .iter()
+        .flat_map(|skipped| {
+            let ids = skipped.cases.iter();
+            ids.map(|id| (id.as_str(), skipped.reason))
+        })
+        .collect();
+    // Of several cases of a clause, the one that another shard runs says most.
+    let mut by_clause: BTreeMap<&str, Option<SkipReason>> = BTreeMap::new();
+    for case in all {
+        let reason = left_out.get(case.id.as_str()).copied();
+        for clause in &case.scenario.clauses {
+            let known = by_clause.entry(clause).or_insert(reason);
+            *known = (*known).max(reason);
+        }
+    }
+    Clauses::embedded()
+        .iter()
+        .filter(|clause| clause.sides != [Side::Server])
+        .map(|clause| ClauseRef {
+            id: clause.id.clone(),
+            level: level(clause.level),
+            profiles: clause.profiles.iter().map(ToString::to_string).collect(),
+            statement: clause.statement.clone(),
+            not_run: reason(clause, subject, claimed, by_clause.get(clause.id.as_str())),
+        })
+        .collect()
+}
+
+/// Why no case judges a clause.
+fn reason(
+    clause: &Clause,
+    subject: &str,
+    claimed: &[Profile],
+    cases: Option<&Option<SkipReason>>,
+) -> String {
+    if !clause
+        .profiles
+        .iter()
+        .any(|profile| claimed.contains(profile))
+    {
+        let profiles: Vec<String> = clause.profiles.iter().map(ToString::to_string).collect();
+        return format!(
+            "{subject} does not claim the profile {}",
+            profiles.join(" or ")
+        );
+    }
+    match cases {
+        Some(Some(reason)) => reason.to_string(),
+        Some(None) => "its cases came to no verdict".to_owned(),
+        None if by_tests_only(clause) => {
+            "judged by tests of this project, not by scenarios".to_owned()
+        }
+        None => "no scenario is for it".to_owned(),
+    }
+}
+
+fn by_tests_only(clause: &Clause) -> bool {
+    let tests = |judged: &Judged| matches!(judged, Judged::Unit | Judged::Source);
+    clause.judged.iter().all(tests)
+}
+
+pub(super) const fn level(level: Level) -> dsh_reports::Level {
+    match level {
+        Level::Must => dsh_reports::Level::Must,
+        Level::Should => dsh_reports::Level::Should,
+    }
+}
+
+/// The level of the bindingest of these clauses; what is no clause, as the shape of messages, binds.
+pub(super) fn level_of(ids: &[String]) -> dsh_reports::Level {
+    let should = |id: &String| {
+        let clause = Clauses::embedded().get(id);
+        clause.is_some_and(|clause| clause.level == Level::Should)
+    };
+    if !ids.is_empty() && ids.iter().all(should) {
+        dsh_reports::Level::Should
+    } else {
+        dsh_reports::Level::Must
+    }
+}

@@ -1,0 +1,140 @@
+//! The results of a run as they come in, and what they leave behind.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use dsh_reports::{Case, Place, TranscriptRef, Verdict, around};
+use dsh_scenarios::format;
+use dsh_scenarios::run::{CaseResult, Observer};
+use dsh_transcript::{Event, jsonl};
+
+use super::clauses::level_of;
+use crate::artifacts::Artifacts;
+use crate::output::complain;
+use crate::progress::Line;
+
+/// Takes results: writes their transcripts, keeps what the report says of them.
+pub(super) struct Gathered {
+    pub(super) cases: Vec<Case>,
+    wanted: BTreeMap<String, Arc<format::Case>>,
+    artifacts: Artifacts,
+    keep: bool,
+    repeat: String,
+    line: Line,
+    red: u64,
+}
+
+impl Gathered {
+    /// For these cases. `repeat` is the command, without the case, that runs in the same way.
+    pub(super) fn new(
+        cases: &[Arc<format::Case>],
+        artifacts: Artifacts,
+        keep: bool,
+        repeat: String,
+        line: Line,
+    ) -> Self {
+        let by_id = |case: &Arc<format::Case>| (case.id.clone(), Arc::clone(case));
+        Self {
+            cases: Vec::new(),
+            wanted: cases.iter().map(by_id).collect(),
+            artifacts,
+            keep,
+            repeat,
+            line,
+            red: 0,
+        }
+    }
+
+    fn case(&self, result: CaseResult) -> Case {
+        let scenario = self.wanted.get(&result.id);
+        let group = match result.id.split_once('/') {
+            Some((group, _)) => group,
+            None => "scenarios",
+        };
+        let mut case = Case::new("", dsh_reports::Level::Must, group, result.verdict, "");
+        case.message = result.message;
+        case.duration_us = u64::try_from(result.duration.as_micros()).ok();
+        case.expected = result.expected;
+        case.got = result.got;
+        if let Some(scenario) = scenario {
+            case.clauses.clone_from(&scenario.scenario.clauses);
+            case.title = Some(scenario.scenario.title.clone());
+            case.source = Some(Place {
+                file: scenario.file.clone(),
+                line: Some(scenario.line),
+            });
+        }
+        if has_a_reason(result.verdict) && result.clauses != case.clauses {
+            case.broken = result.clauses;
+        }
+        case.level = level_of(case.about());
+        if has_a_reason(result.verdict) {
+            case.reproduce = Some(format!("{} {}", self.repeat, quoted(&result.id)));
+            case.evidence = evidence(&result.transcript, result.decisive);
+        }
+        let wanted = self.keep || case.verdict.is_red();
+        if wanted && !result.transcript.is_empty() {
+            let path = self.artifacts.below(&result.id.replace('#', "+"), "jsonl");
+            match write(&path, &result.transcript) {
+                Ok(()) => {
+                    case.transcript = Some(TranscriptRef {
+                        path: path.display().to_string(),
+                        seq: result.decisive,
+                    });
+                }
+                Err(error) => complain(&format!(
+                    "warning: cannot write {}: {error}",
+                    path.display()
+                )),
+            }
+        }
+        case.id = result.id;
+        case
+    }
+}
+
+impl Observer for Gathered {
+    fn ended(&mut self, result: CaseResult) {
+        self.red += u64::from(result.verdict.is_red());
+        let case = self.case(result);
+        self.cases.push(case);
+        let red = match self.red {
+            0 => String::new(),
+            red => format!(", {red} red"),
+        };
+        let (done, all) = (self.cases.len(), self.wanted.len());
+        self.line.say(&format!("{done} of {all} cases{red}"));
+    }
+}
+
+/// Whether there is something to show for it.
+const fn has_a_reason(verdict: Verdict) -> bool {
+    !matches!(verdict, Verdict::Pass | Verdict::NotApplicable)
+}
+
+/// The events around the one that decided; without one, the last there were.
+fn evidence(events: &[Event], decisive: Option<u64>) -> Vec<dsh_reports::Evidence> {
+    let Some(seq) = decisive.or_else(|| Some(events.last()?.seq)) else {
+        return Vec::new();
+    };
+    let mut evidence = around(events, seq, |_| true);
+    for shown in &mut evidence {
+        shown.decisive &= decisive.is_some();
+    }
+    evidence
+}
+
+fn write(path: &Path, events: &[Event]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let file = std::fs::File::create(path)?;
+    let mut out = std::io::BufWriter::new(file);
+    jsonl::write(&mut out, events)
+}
+
+/// A word as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
+}
