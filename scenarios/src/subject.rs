@@ -64,6 +64,10 @@
 mod built_in;
 mod in_process;
 mod lines;
+mod pool;
+mod process;
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -75,6 +79,8 @@ use crate::Profile;
 
 pub use built_in::{ServeError, Server, serve};
 pub use in_process::{InProcess, InProcessSource};
+pub use pool::Pool;
+pub use process::{Launch, Process};
 
 /// The `data.code` of an error by which a subject says that it does not have something.
 pub const UNSUPPORTED: &str = "UNSUPPORTED";
@@ -184,6 +190,22 @@ pub enum CallError {
         /// `data`, whole.
         data: Value,
     },
+    /// The program cannot be started.
+    #[error("the subject `{command}` cannot be started: {reason}; check how its file starts it")]
+    NotStarted {
+        /// The program and its arguments.
+        command: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// It did not answer what has to be answered at once.
+    #[error("the subject did not answer `{method}` within {} s", after.as_secs())]
+    Silent {
+        /// What it was asked.
+        method: String,
+        /// How long it had.
+        after: Duration,
+    },
     /// The subject's process ended, or closed its output, before it answered.
     #[error("the subject ended before it answered: {how}")]
     Gone {
@@ -221,6 +243,12 @@ pub trait Subject: Send + Sync {
 
     /// The process the harness runs in, for looking at what it leaves open; none where it is ours.
     fn pid(&self) -> Option<u32>;
+
+    /// Waits until it is gone without having been told to end, and says how it ended. One that
+    /// cannot go waits for ever.
+    async fn gone(&self) -> String {
+        std::future::pending().await
+    }
 
     /// Whether it can no longer be asked anything.
     fn is_over(&self) -> bool {
