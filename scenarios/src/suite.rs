@@ -1,5 +1,7 @@
 //! All scenario files: those built into the program, or those of a folder.
 
+mod snapshots;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,8 @@ use std::{fs, io};
 use crate::format::diagnostic::nearest;
 use crate::format::load::MAX_FILE;
 use crate::format::{Case, Diagnostic, Severity, load};
+
+pub use snapshots::{SnapshotMismatch, snapshot_text};
 
 include!(concat!(env!("OUT_DIR"), "/suite.rs"));
 
@@ -114,6 +118,19 @@ impl Suite {
         Ok(suite)
     }
 
+    /// Only the file with this id of a suite's folder, with its snapshots.
+    pub fn read_file_of(folder: &Path, id: &str) -> Result<Self, SuiteError> {
+        let path = folder.join(format!("{id}.yaml"));
+        let mut files = read_one(&path)?;
+        let below = id
+            .rsplit_once('/')
+            .map_or(String::new(), |(below, _)| format!("{below}/"));
+        for file in &mut files {
+            file.path.insert_str(0, &below);
+        }
+        Ok(Self::from_files(files))
+    }
+
     /// The scenarios of these files, in any order.
     pub fn from_files(files: impl IntoIterator<Item = SuiteFile>) -> Self {
         let mut files: Vec<SuiteFile> = files.into_iter().collect();
@@ -179,11 +196,6 @@ impl Suite {
         &self.files
     }
 
-    /// The text of a snapshot file, by the path of its file without `.snap`.
-    pub(crate) fn snapshot_file(&self, name: &str) -> Option<&str> {
-        self.snapshots.get(name).map(String::as_str)
-    }
-
     /// The cases that any of the filters selects, in their order; all of them without a filter.
     ///
     /// A filter with `*`, `?` or `[` is a glob over whole ids, in which `*` stands for slashes
@@ -195,7 +207,6 @@ impl Suite {
         }
         let mut chosen = BTreeSet::new();
         for filter in filters {
-            let before = chosen.len();
             let mut hits = 0_usize;
             let mut choose = |fits: &dyn Fn(&Case) -> bool| {
                 let fitting = self.cases.iter().enumerate();
@@ -221,7 +232,6 @@ impl Suite {
             } else {
                 choose(&|case| case.id.contains(id));
             }
-            let _ = before;
             if hits == 0 {
                 let names = self.cases.iter().map(|case| case.id.as_str());
                 let files = self.files.iter().map(String::as_str);
@@ -314,21 +324,38 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     })
 }
 
-/// A file, and its folder's snapshots of it.
+/// A file, and the snapshots of its cases beside it.
 fn read_one(path: &Path) -> Result<Vec<SuiteFile>, SuiteError> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let mut files = vec![SuiteFile {
         path: format!("{stem}.yaml"),
         shown: path.display().to_string(),
         bytes: read_bytes(path)?,
     }];
-    let snapshots = path.with_extension("snap");
-    if snapshots.is_file() {
-        files.push(SuiteFile {
-            path: format!("{stem}.snap"),
-            shown: snapshots.display().to_string(),
-            bytes: read_bytes(&snapshots)?,
-        });
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let unreadable = |error| SuiteError::Unreadable {
+        path: folder.to_owned(),
+        error,
+    };
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let case = name.strip_suffix(".snap");
+        let own = case.is_some_and(|case| file_of(case) == stem);
+        if own && entry.file_type().map_err(unreadable)?.is_file() {
+            files.push(SuiteFile {
+                path: name,
+                shown: entry.path().display().to_string(),
+                bytes: read_bytes(&entry.path())?,
+            });
+        }
     }
     Ok(files)
 }
