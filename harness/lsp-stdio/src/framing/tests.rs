@@ -261,6 +261,81 @@ fn what_is_left_at_the_end_is_known() {
     );
 }
 
+/// Bytes in one, two and three pieces, cut at every place and at every pair of places. Empty pieces
+/// are among them, as a read may give nothing.
+fn every_cutting(bytes: &[u8]) -> impl Iterator<Item = [&[u8]; 3]> {
+    (0..=bytes.len()).flat_map(move |first| {
+        (first..=bytes.len())
+            .map(move |second| [&bytes[..first], &bytes[first..second], &bytes[second..]])
+    })
+}
+
+/// FRM-3: a short exchange, in several spellings, cut at every place and at every two places.
+#[test]
+fn every_two_cuts_of_an_exchange_give_the_same_bodies() {
+    let bodies = [
+        "{\"id\":1,\"result\":\"aé数😀\"}",
+        "[]",
+        "\"\r\n\r\nContent-Length: 2\r\n\r\n\"",
+    ];
+    let headers = [
+        "Content-Length: {N}\r\n\r\n",
+        "content-type: x\r\nCONTENT-LENGTH:\t00{N} \r\n\r\n",
+        "Content-Length: {N}\r\nContent-Length: {N}\r\nX:\r\n\r\n",
+    ];
+    let exchange: String = headers
+        .iter()
+        .zip(bodies)
+        .map(|(header, body)| header.replace("{N}", &body.len().to_string()) + body)
+        .collect();
+    let expected: Vec<Vec<u8>> = bodies.iter().map(|body| body.as_bytes().to_vec()).collect();
+    let mut cuttings = 0;
+    for pieces in every_cutting(exchange.as_bytes()) {
+        let mut decoder = FrameDecoder::new(LIMIT);
+        let read = decode(&mut decoder, pieces);
+        assert_eq!(
+            read.as_ref(),
+            Ok(&expected),
+            "{:?}",
+            pieces.map(<[u8]>::len)
+        );
+        assert_eq!(decoder.partial(), Partial::Nothing);
+        cuttings += 1;
+    }
+    let places = exchange.len() + 1;
+    assert_eq!(cuttings, places * (places + 1) / 2);
+}
+
+/// FRM-3, FRM-4: what is wrong is wrong in the same way, behind the same whole message, wherever
+/// it is cut.
+#[test]
+fn every_two_cuts_of_a_broken_stream_give_the_same_fault() {
+    for broken in [
+        "Content-Length: 2\n\n{}",
+        "Content-Length: 2\r{}",
+        "Content-Length: 2\r\n\r{}",
+        "Content-Type: x\r\n\r\n{}",
+        "Content-Length: 0\r\n\r\n",
+        "Content-Length: 1001\r\n\r\n",
+        "Content-Length: -1\r\n\r\n{}",
+        "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        "\u{feff}Content-Length: 2\r\n\r\n{}",
+        "INFO ready\n",
+    ] {
+        let stream = [&frame(b"[1]"), broken.as_bytes()].concat();
+        let mut whole = FrameDecoder::new(LIMIT);
+        let expected = decode(&mut whole, [&stream[..]]).expect_err("it is broken");
+        assert_eq!(expected.frames_before, 1, "{broken:?}");
+        for pieces in every_cutting(&stream) {
+            let mut decoder = FrameDecoder::new(LIMIT);
+            let error = decode(&mut decoder, pieces).expect_err("it is broken");
+            let cut = pieces.map(<[u8]>::len);
+            assert_eq!(error.fault, expected.fault, "{broken:?} in {cut:?}");
+            assert_eq!(error.frames_before, 1, "{broken:?} in {cut:?}");
+        }
+    }
+}
+
 mod properties {
     use proptest::prelude::*;
 
