@@ -1,70 +1,77 @@
 //! `explain`.
 
-use std::fmt::Write as _;
+mod clause;
+mod scenario;
 
-use dsh_scenarios::{Clauses, Evidence, Level};
+use dsh_scenarios::Clauses;
+use dsh_scenarios::suite::{Suite, file_of};
 
-use super::list::{paragraph, shown};
 use crate::exit::Exit;
 use crate::output::{complain, say};
 
-/// Explain a clause: what it says, where it comes from, who exercises it
+/// Explain a clause or a scenario: what it says, where it comes from, who exercises it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   dsh-conform explain QUA-6
-  dsh-conform explain opn-3")]
+  dsh-conform explain opn-3
+  dsh-conform explain cancel/ignored")]
 pub(crate) struct Args {
-    /// The clause's id, in any letter case; `dsh-conform list clauses` lists them
+    /// A clause's id in any letter case, or the id of a scenario; `dsh-conform list` lists them
     #[arg(value_name = "ID")]
     id: String,
 }
 
 pub(crate) fn run(args: &Args) -> Exit {
-    let clause = match Clauses::embedded().find(&args.id) {
-        Ok(clause) => clause,
-        Err(unknown) => {
-            complain(&format!("error: {unknown}"));
+    let suite = match Suite::embedded() {
+        Ok(suite) => suite,
+        Err(error) => {
+            complain(&format!("error: {error}"));
+            return Exit::NotCarriedOut;
+        }
+    };
+    let told = match told(&args.id, &suite) {
+        Ok(text) => say(&text),
+        Err(message) => {
+            complain(&format!("error: {message}"));
             return Exit::Usage;
         }
     };
-    let level = match clause.level {
-        Level::Must => "MUST",
-        Level::Should => "SHOULD",
-    };
-    let mut text = format!("{} {level}\n\n", clause.id);
-    paragraph(&mut text, 0, &clause.statement);
-    text.push('\n');
-    for (index, source) in clause.sources.iter().enumerate() {
-        let name = if index == 0 { "source" } else { "" };
-        let told = match source.to_string() {
-            // `LSP 3.17: heading`, `host policy: part`
-            full if full.contains(": ") => full,
-            short => format!("{short}: {}", source.title()),
-        };
-        let _ = writeln!(text, "{name:<11} {told}");
-    }
-    for (name, values) in [
-        ("sides", clause.sides.iter().map(shown).collect()),
-        ("profiles", clause.profiles.iter().map(shown).collect()),
-        ("judged by", clause.judged.iter().map(shown).collect()),
-        ("since", vec![clause.since.clone()]),
-    ] {
-        let _ = writeln!(text, "{name:<11} {}", values.join(", "));
-    }
-    text.push('\n');
-    let witnesses = Evidence::embedded().of(&clause.id);
-    if witnesses.is_empty() {
-        text.push_str("Nothing exercises it yet.\n");
-    } else {
-        text.push_str("Exercised by\n");
-        for witness in witnesses {
-            let _ = writeln!(text, "  {witness}");
-            let _ = writeln!(text, "      {}", witness.command());
-        }
-    }
-    match say(&text) {
+    match told {
         Ok(()) => Exit::Fine,
         Err(_) => Exit::NotCarriedOut,
     }
+}
+
+/// What there is to tell about a name; else what there is of a similar name.
+fn told(id: &str, suite: &Suite) -> Result<String, String> {
+    let clauses = Clauses::embedded();
+    let id = id.trim();
+    if let Some(clause) = clauses.get(&id.to_uppercase()) {
+        return Ok(clause::explained(clause, suite));
+    }
+    let named = id.trim_end_matches(".yaml").trim_start_matches("./");
+    let named = named.strip_prefix("scenarios/suite/").unwrap_or(named);
+    let cases: Vec<_> = suite
+        .cases()
+        .iter()
+        .filter(|case| case.id == named || file_of(&case.id) == named)
+        .collect();
+    if !cases.is_empty() {
+        return Ok(scenario::explained(named, &cases, suite));
+    }
+    let names = clauses
+        .iter()
+        .map(|clause| clause.id.as_str())
+        .chain(suite.cases().iter().map(|case| file_of(&case.id)))
+        .chain(suite.cases().iter().map(|case| case.id.as_str()));
+    // A clause may be typed in any letter case.
+    let distance = |name: &str| {
+        let as_typed = strsim::damerau_levenshtein(name, named);
+        as_typed.min(strsim::damerau_levenshtein(name, &named.to_uppercase()))
+    };
+    let nearest = names.min_by_key(|name| distance(name)).unwrap_or_default();
+    Err(format!(
+        "there is no clause and no scenario {id:?}; did you mean {nearest}?"
+    ))
 }

@@ -4,12 +4,15 @@ use std::fmt::Write as _;
 
 use dsh_e2e::PROBES;
 use dsh_e2e::catalogue::Catalogue;
+use dsh_scenarios::format::Case;
+use dsh_scenarios::monitor::MONITORS;
+use dsh_scenarios::suite::{Suite, SuiteError, file_of};
 use dsh_scenarios::{Clauses, Level};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
-use crate::output::say;
+use crate::output::{complain, say};
 
 /// Columns of the output.
 const WIDTH: usize = 80;
@@ -19,8 +22,19 @@ const WIDTH: usize = 80;
 #[command(after_help = "\
 Examples:
   dsh-conform list servers
+  dsh-conform list scenarios cancel/
   dsh-conform list clauses --format json")]
 pub(crate) enum Command {
+    /// The scenarios of `run`, each with what has to hold
+    Scenarios {
+        /// Those only: what ids begin with, or a glob over ids
+        #[arg(value_name = "FILTER")]
+        filter: Vec<String>,
+        #[command(flatten)]
+        format: Format,
+    },
+    /// What every transcript is held to
+    Monitors(Format),
     /// The clauses: every rule that something is judged by
     Clauses(Format),
     /// The probes of `check`, each with what it does
@@ -46,9 +60,18 @@ enum Form {
 
 pub(crate) fn run(command: &Command) -> Exit {
     let text = match command {
+        Command::Scenarios { filter, format } => match scenarios(filter, format.format) {
+            Ok(text) => text,
+            Err(Unlisted { message, exit }) => {
+                complain(&format!("error: {message}"));
+                return exit;
+            }
+        },
+        Command::Monitors(Format { format: Form::Text }) => monitors(),
         Command::Clauses(Format { format: Form::Text }) => clauses(),
         Command::Probes(Format { format: Form::Text }) => probes(),
         Command::Servers(Format { format: Form::Text }) => servers(),
+        Command::Monitors(Format { format: Form::Json }) => format!("{:#}\n", monitor_records()),
         Command::Clauses(Format { format: Form::Json }) => format!("{:#}\n", clause_records()),
         Command::Probes(Format { format: Form::Json }) => format!("{:#}\n", probe_records()),
         Command::Servers(Format { format: Form::Json }) => format!("{:#}\n", server_records()),
@@ -57,6 +80,106 @@ pub(crate) fn run(command: &Command) -> Exit {
         Ok(()) => Exit::Fine,
         Err(_) => Exit::NotCarriedOut,
     }
+}
+
+/// Why scenarios are not listed.
+#[derive(Debug)]
+struct Unlisted {
+    message: String,
+    exit: Exit,
+}
+
+/// The scenario files that the filters select, a matrix as one. What cannot be read is told.
+fn scenarios(filters: &[String], form: Form) -> Result<String, Unlisted> {
+    let refused = |error: SuiteError| Unlisted {
+        message: error.to_string(),
+        exit: match error {
+            SuiteError::NothingFits { .. } => Exit::NothingSelected,
+            _ => Exit::Usage,
+        },
+    };
+    let suite = Suite::embedded().map_err(refused)?;
+    for broken in suite.errors() {
+        complain(&broken.to_string());
+    }
+    let mut files: Vec<(&str, Vec<&Case>)> = Vec::new();
+    for case in suite.select(filters).map_err(refused)? {
+        let file = file_of(&case.id);
+        match files.last_mut() {
+            Some((last, cases)) if *last == file => cases.push(case),
+            _ => files.push((file, vec![case])),
+        }
+    }
+    Ok(match form {
+        Form::Text => scenario_list(&files),
+        Form::Json => format!("{:#}\n", scenario_records(&files)),
+    })
+}
+
+fn scenario_list(files: &[(&str, Vec<&Case>)]) -> String {
+    let mut text = String::new();
+    let mut area = "";
+    for (file, cases) in files {
+        let (of, name) = file.rsplit_once('/').unwrap_or(("", file));
+        if of != area {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            let _ = writeln!(text, "{of}/");
+            area = of;
+        }
+        let count = match cases.len() {
+            1 => String::new(),
+            count => format!(" ({count} cases)"),
+        };
+        let _ = writeln!(text, "  {name}{count}");
+        if let Some(case) = cases.first() {
+            paragraph(&mut text, 6, &case.scenario.title);
+        }
+    }
+    text
+}
+
+fn scenario_records(files: &[(&str, Vec<&Case>)]) -> Value {
+    files
+        .iter()
+        .filter_map(|(file, cases)| {
+            let first = cases.first()?;
+            let ids: Vec<&str> = cases.iter().map(|case| case.id.as_str()).collect();
+            Some(json!({
+                "id": file,
+                "title": first.scenario.title,
+                "clauses": first.scenario.clauses,
+                "profile": first.scenario.profile,
+                "file": first.file,
+                "cases": ids,
+            }))
+        })
+        .collect()
+}
+
+fn monitors() -> String {
+    let mut text = String::new();
+    for monitor in MONITORS {
+        let clauses = monitor.clauses.join(", ");
+        let _ = writeln!(text, "{}: {clauses} ({})", monitor.name, monitor.profile);
+        paragraph(&mut text, 6, monitor.statement);
+    }
+    text
+}
+
+fn monitor_records() -> Value {
+    MONITORS
+        .iter()
+        .map(|monitor| {
+            json!({
+                "name": monitor.name,
+                "clauses": monitor.clauses,
+                "profile": monitor.profile,
+                "statement": monitor.statement,
+            })
+        })
+        .collect()
 }
 
 fn clauses() -> String {
@@ -170,12 +293,20 @@ mod tests {
 
     #[test]
     fn every_list_fits_80_columns_and_has_records() {
-        for text in [clauses(), probes(), servers()] {
+        let all = scenarios(&[], Form::Text).unwrap();
+        for text in [clauses(), probes(), servers(), monitors(), all] {
             for line in text.lines() {
                 assert!(line.chars().count() <= WIDTH, "{line}");
             }
         }
-        for records in [clause_records(), probe_records(), server_records()] {
+        let all = serde_json::from_str(&scenarios(&[], Form::Json).unwrap()).unwrap();
+        for records in [
+            clause_records(),
+            probe_records(),
+            server_records(),
+            monitor_records(),
+            all,
+        ] {
             assert!(records.as_array().is_some_and(|all| !all.is_empty()));
         }
     }

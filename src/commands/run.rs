@@ -20,7 +20,8 @@ use crate::output::complain;
 use crate::progress::Progress;
 use crate::shell::Shell;
 use crate::signals::{Interruption, interruptible};
-use gathered::{Gathered, quoted};
+use gathered::Gathered;
+pub(super) use gathered::quoted;
 use selection::{Chosen, Refused, Wanted};
 
 /// Run the scenario suite against a harness

@@ -242,11 +242,10 @@ impl Sheet<'_> {
         if let Some(title) = &case.title {
             self.named("shows", Role::Plain, title);
         }
-        for clause in run
-            .coverage
-            .iter()
-            .filter(|clause| case.about().contains(&clause.clause))
-        {
+        for clause in run.coverage.iter().filter(|clause| {
+            // A fault of ours says nothing about any clause.
+            case.verdict != Verdict::HarnessError && case.about().contains(&clause.clause)
+        }) {
             self.named(
                 "clause",
                 Role::Plain,

@@ -135,6 +135,6 @@ fn write(path: &Path, events: &[Event]) -> std::io::Result<()> {
 }
 
 /// A word as a shell takes it.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
 }

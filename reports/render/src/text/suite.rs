@@ -51,7 +51,7 @@ impl Sheet<'_> {
         line.push(role, &case.id);
         let beside = line.width() + 2;
         // Beside its id where that leaves room to read, else below it.
-        let fits = self.width.saturating_sub(beside) >= 30;
+        let fits = self.width.saturating_sub(beside) >= 44;
         let indent = if fits { beside } else { TEXT };
         let mut texts = wrap(&text, self.width.saturating_sub(indent)).into_iter();
         if fits && let Some(first) = texts.next() {

@@ -1,0 +1,86 @@
+//! What there is to tell about a clause.
+
+use std::fmt::Write as _;
+
+use dsh_scenarios::monitor::MONITORS;
+use dsh_scenarios::suite::{Suite, file_of};
+use dsh_scenarios::{Clause, Evidence, Level};
+
+use crate::commands::list::{paragraph, shown};
+
+pub(super) fn explained(clause: &Clause, suite: &Suite) -> String {
+    let level = match clause.level {
+        Level::Must => "MUST",
+        Level::Should => "SHOULD",
+    };
+    let mut text = format!("{} {level}\n\n", clause.id);
+    paragraph(&mut text, 0, &clause.statement);
+    text.push('\n');
+    for (index, source) in clause.sources.iter().enumerate() {
+        let name = if index == 0 { "source" } else { "" };
+        let told = match source.to_string() {
+            // `LSP 3.17: heading`, `host policy: part`
+            full if full.contains(": ") => full,
+            short => format!("{short}: {}", source.title()),
+        };
+        let _ = writeln!(text, "{name:<11} {told}");
+    }
+    for (name, values) in [
+        ("sides", clause.sides.iter().map(shown).collect()),
+        ("profiles", clause.profiles.iter().map(shown).collect()),
+        ("judged by", clause.judged.iter().map(shown).collect()),
+        ("since", vec![clause.since.clone()]),
+    ] {
+        let _ = writeln!(text, "{name:<11} {}", values.join(", "));
+    }
+    exercised(&mut text, clause, suite);
+    text
+}
+
+fn exercised(text: &mut String, clause: &Clause, suite: &Suite) {
+    let before = text.len();
+    let mut files: Vec<(&str, &str, usize)> = Vec::new();
+    for case in suite.cases() {
+        if case.scenario.clauses.contains(&clause.id) {
+            let file = file_of(&case.id);
+            match files.last_mut() {
+                Some((last, _, count)) if *last == file => *count += 1,
+                _ => files.push((file, &case.scenario.title, 1)),
+            }
+        }
+    }
+    if !files.is_empty() {
+        text.push_str("\nScenarios; run one with `dsh-conform run ID`\n");
+    }
+    for (file, title, count) in files {
+        let cases = if count > 1 {
+            format!(" ({count} cases)")
+        } else {
+            String::new()
+        };
+        let _ = writeln!(text, "  {file}{cases}");
+        paragraph(text, 6, title);
+    }
+    let monitors: Vec<_> = MONITORS
+        .iter()
+        .filter(|monitor| monitor.clauses.contains(&clause.id.as_str()))
+        .collect();
+    if !monitors.is_empty() {
+        text.push_str("\nMonitors; they look at every scenario, and at recordings by `audit`\n");
+    }
+    for monitor in monitors {
+        let _ = writeln!(text, "  {}", monitor.name);
+        paragraph(text, 6, monitor.statement);
+    }
+    let witnesses = Evidence::embedded().of(&clause.id);
+    if !witnesses.is_empty() {
+        text.push_str("\nTests and probes\n");
+    }
+    for witness in witnesses {
+        let _ = writeln!(text, "  {witness}");
+        let _ = writeln!(text, "      {}", witness.command());
+    }
+    if text.len() == before {
+        text.push_str("\nNothing exercises it yet.\n");
+    }
+}
