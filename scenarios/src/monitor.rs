@@ -31,6 +31,7 @@ mod base;
 mod framing;
 mod initialize;
 mod session;
+mod shape;
 mod transient;
 
 use std::collections::{BTreeMap, HashMap};
@@ -106,6 +107,14 @@ pub const MONITORS: &[MonitorInfo] = &[
         profile: Profile::LspBase,
         statement: "Each body is one message of JSON-RPC 2.0.",
         check: framing::messages,
+    },
+    MonitorInfo {
+        name: "shapes",
+        clauses: &["shape"],
+        profile: Profile::LspBase,
+        statement: "A message has the shape that LSP gives to its method, and comes from the side \
+                    that sends it.",
+        check: shape::shapes,
     },
     MonitorInfo {
         name: "handshake",

@@ -165,7 +165,7 @@ fn owed(session: &Session, sink: &mut Sink<'_>) {
         .owed
         .iter()
         .filter_map(|id| Some((session.demanded.get(id)?, id)))
-        .filter(|(asked, _)| asked.seq < farewell.seq)
+        .filter(|(asked, id)| asked.seq < farewell.seq && id.is_legal())
         .map(|(asked, id)| (asked.seq, format!("{} (id {id})", asked.method)))
         .collect();
     left.sort_unstable();

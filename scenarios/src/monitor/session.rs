@@ -39,10 +39,7 @@ pub(super) struct Answer {
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) seq: u64,
-    pub(super) at_us: u64,
     pub(super) method: String,
-    /// The document it names.
-    pub(super) uri: Option<String>,
     /// Kept where an answer or a repetition is compared with it.
     pub(super) params: Option<Value>,
     /// How many requests of this id have no answer.
@@ -459,9 +456,7 @@ fn ask(all: &mut HashMap<Id, Asked>, step: &Step<'_>, id: &Id, method: &str) {
     let params = step.params().filter(|_| keeps_params(method)).cloned();
     let asked = Asked {
         seq: step.event.seq,
-        at_us: step.event.at_us,
         method: method.to_owned(),
-        uri: step.uri().map(str::to_owned),
         params,
         open: open + 1,
         cancelled: None,
