@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::checks::{Failure, describe};
 use super::judge::{Judgement, Seen, Stop, judge};
 use super::left::{self, Left, Marks};
-use super::mount::{Mounting, Surroundings};
+use super::mount::{self, Surroundings};
 use super::outcome::{self, Context, Settled};
 use super::stage::{Stage, StageError};
 use super::trace::Trace;
@@ -33,10 +33,10 @@ use crate::subject::{
 /// then, so that nothing is left for it to wait for.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// What the fake server says on stderr when it loses its runner.
+/// What the fake server says on stderr when it loses its runner, or cannot find it.
 const LOST: [&str; 2] = [
     "dsh-fake-lsp: the control channel is lost",
-    "dsh-fake-lsp: cannot connect",
+    "dsh-fake-lsp: cannot reach the runner",
 ];
 
 /// Carries out one case and judges it.
@@ -149,12 +149,12 @@ struct Driver<'a> {
     recorder: Recorder,
     news: Subscription,
     trace: Trace,
-    mounting: Mounting,
+    mounting: MountParams,
     calls: IndexMap<String, Called>,
     settled: BTreeMap<String, Settled>,
     pending: FuturesUnordered<BoxFuture<'static, Answer>>,
-    /// Whether there is something to unmount.
-    mounted: bool,
+    /// The call that mounted what is not disposed yet.
+    mounted: Option<String>,
     /// What is waited for, for the message of a timeout.
     waiting: String,
     /// The descriptors of the subject before the case.
@@ -204,7 +204,7 @@ impl<'a> Driver<'a> {
             path: &setup.path,
             tampering,
         };
-        let mounting = Mounting::new(&scenario, &around)
+        let mounting = mount::params(&scenario, &around)
             .map_err(|error| fault("the fake server's script", error.to_string()))?;
         let root = &stage.places.root;
         let shown = scenario.steps.iter().filter_map(|step| match step {
@@ -228,7 +228,7 @@ impl<'a> Driver<'a> {
             calls: IndexMap::new(),
             settled: BTreeMap::new(),
             pending: FuturesUnordered::new(),
-            mounted: false,
+            mounted: None,
             waiting: String::new(),
             descriptors,
             left: Left::default(),
@@ -334,7 +334,7 @@ impl<'a> Driver<'a> {
         if !quiet {
             let subject = self.subject;
             let rest = async {
-                if self.mounted {
+                if self.mounted.is_some() {
                     let call = subject.request("unmount", json!({})).await;
                     if call.outcome.await.is_err() {
                         return false;
@@ -358,7 +358,6 @@ impl<'a> Driver<'a> {
         if !quiet || !self.left.processes.is_empty() {
             left::end(&left::processes(&marks), &marks);
         }
-        drop(self.mounting);
         // What cannot be removed is the system's temporary folder's to keep; it changes no verdict.
         if let Err(error) = self.stage.close() {
             tracing::warn!("a case's folder stays: {error}");
@@ -382,18 +381,16 @@ impl<'a> Driver<'a> {
 
     async fn mount(&mut self) -> Result<(), Stop> {
         let params = self.mount_params();
-        self.mounted = true;
+        self.mounted = Some("mount".to_owned());
         self.call("mount", "mount", "mount", params).await;
         self.until_settled("mount").await?;
         let check = self.scenario.mount.clone();
         let check = check.unwrap_or_else(succeeds);
-        self.expect("mount", &check)?;
-        self.mounted = self.succeeded("mount");
-        Ok(())
+        self.expect("mount", &check)
     }
 
     fn mount_params(&self) -> Value {
-        to_value::<MountParams>(&self.mounting.params)
+        to_value(&self.mounting)
     }
 
     async fn steps(&mut self, steps: &[Step]) -> Result<(), Stop> {
@@ -556,7 +553,7 @@ impl<'a> Driver<'a> {
     }
 
     async fn dispose(&mut self, step: &AsStep) -> Result<(), Stop> {
-        self.mounted = false;
+        self.mounted = None;
         let name = step.r#as.as_deref().unwrap_or("dispose");
         self.call(name, "unmount", "unmount", json!({})).await;
         if step.r#as.is_none() {
@@ -568,8 +565,8 @@ impl<'a> Driver<'a> {
 
     async fn mount_again(&mut self, step: &AsStep) -> Result<(), Stop> {
         let params = self.mount_params();
-        self.mounted = true;
         let name = step.r#as.as_deref().unwrap_or("mount");
+        self.mounted = Some(name.to_owned());
         self.call(name, "mount", "mount", params).await;
         if step.r#as.is_none() {
             self.until_settled(name).await?;
@@ -658,17 +655,11 @@ impl<'a> Driver<'a> {
 
     /// Disposes what no step did.
     async fn dispose_at_the_end(&mut self) -> Result<(), Stop> {
-        // A later mount that failed has nothing to be disposed.
-        let last = self
-            .calls
-            .iter()
-            .rfind(|(_, called)| called.method == "mount");
-        let failed = last.is_some_and(|(name, _)| !self.succeeded(name));
-        if !self.mounted || failed {
-            self.mounted = false;
+        // A mount that failed has nothing to be disposed.
+        let mounted = self.mounted.take();
+        if !mounted.is_some_and(|mount| self.succeeded(&mount)) {
             return Ok(());
         }
-        self.mounted = false;
         self.call("unmount", "unmount", "unmount", json!({})).await;
         self.until_settled("unmount").await?;
         let check = Outcome {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use dsh_fake_lsp::{Control, FakeCommand, FakeServer, Script};
+use dsh_fake_lsp::{Control, FakeServer, Script};
 use serde_json::{Map, Value, json};
 
 use super::Tampering;
@@ -13,13 +13,6 @@ use crate::subject::MountParams;
 
 /// The variable by which the processes of a case are found; its value is the case's folder.
 pub(crate) const MARK: &str = "CONFORM_CASE";
-
-/// What is mounted, and what has to live as long as it is.
-pub(crate) struct Mounting {
-    pub(crate) params: MountParams,
-    /// The scripts that are too long for an argument lie in files that go with these.
-    _commands: Vec<FakeCommand>,
-}
 
 /// What the fake servers of a case are started with.
 pub(crate) struct Surroundings<'a> {
@@ -32,44 +25,33 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) tampering: Option<&'a dyn Tampering>,
 }
 
-impl Mounting {
-    /// Puts together what a scenario, whose templates are filled in, asks for.
-    pub(crate) fn new(scenario: &Scenario, around: &Surroundings<'_>) -> io::Result<Self> {
-        let mut commands = Vec::new();
-        let host = match &scenario.configuration {
-            Some(whole) => {
-                let mut whole = whole.clone();
-                around.complete(&mut whole, &scenario.server, &mut commands)?;
-                whole
-            }
-            None => {
-                let mut servers = Map::new();
-                if scenario.servers.is_empty() {
-                    let default = json!({"extensionToLanguage": {".ts": "typescript"}});
-                    let server = (&scenario.host, &scenario.server);
-                    let entry = around.server(default, server, &mut commands)?;
-                    servers.insert("fake".to_owned(), entry);
-                }
-                for (id, spec) in &scenario.servers {
-                    let server = (&spec.host, &spec.server);
-                    let entry = around.server(json!({}), server, &mut commands)?;
-                    servers.insert(id.clone(), entry);
-                }
-                json!({"servers": servers})
-            }
-        };
-        let instructions = scenario.instructions.clone();
-        Ok(Self {
-            params: MountParams {
-                host,
-                tool: scenario.tool.clone().into(),
-                instructions: instructions.map_or(Value::Null, Value::Object),
-                session: json!({"cwd": scenario.session.cwd}),
-                environment: environment(scenario, around),
-            },
-            _commands: commands,
-        })
-    }
+/// Puts together what a scenario, whose templates are filled in, asks for.
+pub(crate) fn params(scenario: &Scenario, around: &Surroundings<'_>) -> io::Result<MountParams> {
+    let host = if let Some(whole) = &scenario.configuration {
+        let mut whole = whole.clone();
+        around.complete(&mut whole, &scenario.server)?;
+        whole
+    } else {
+        let mut servers = Map::new();
+        if scenario.servers.is_empty() {
+            let default = json!({"extensionToLanguage": {".ts": "typescript"}});
+            let entry = around.server(default, "fake", &scenario.host, &scenario.server)?;
+            servers.insert("fake".to_owned(), entry);
+        }
+        for (id, spec) in &scenario.servers {
+            let entry = around.server(json!({}), id, &spec.host, &spec.server)?;
+            servers.insert(id.clone(), entry);
+        }
+        json!({"servers": servers})
+    };
+    let instructions = scenario.instructions.clone();
+    Ok(MountParams {
+        host,
+        tool: scenario.tool.clone().into(),
+        instructions: instructions.map_or(Value::Null, Value::Object),
+        session: json!({"cwd": scenario.session.cwd}),
+        environment: environment(scenario, around),
+    })
 }
 
 fn environment(scenario: &Scenario, around: &Surroundings<'_>) -> Map<String, Value> {
@@ -89,15 +71,14 @@ impl Surroundings<'_> {
     fn server(
         &self,
         mut entry: Value,
-        (host, script): (&Map<String, Value>, &Script),
-        commands: &mut Vec<FakeCommand>,
+        id: &str,
+        host: &Map<String, Value>,
+        script: &Script,
     ) -> io::Result<Value> {
-        let command = self.fake(script, &[])?;
-        entry["command"] = command.program.display().to_string().into();
-        entry["args"] = command.args.clone().into();
+        entry["command"] = self.places.fake.display().to_string().into();
+        entry["args"] = self.arguments(script, id)?.into();
         entry["shutdownTimeoutMs"] = 5000.into();
         entry["killGraceMs"] = 2000.into();
-        commands.push(command);
         if let Value::Object(entry) = &mut entry {
             entry.extend(host.clone());
         }
@@ -107,12 +88,7 @@ impl Surroundings<'_> {
 
     /// Completes a configuration that the scenario wrote whole: where a command is the fake
     /// server's program, its arguments make it one, and those that are given follow them.
-    fn complete(
-        &self,
-        configuration: &mut Value,
-        script: &Script,
-        commands: &mut Vec<FakeCommand>,
-    ) -> io::Result<()> {
+    fn complete(&self, configuration: &mut Value, script: &Script) -> io::Result<()> {
         let fake = self.places.fake.display().to_string();
         let Some(Value::Object(servers)) = configuration.get_mut("servers") else {
             return Ok(());
@@ -121,32 +97,45 @@ impl Surroundings<'_> {
             if entry.get("command").and_then(Value::as_str) != Some(&fake) {
                 continue;
             }
-            let given = match entry.get("args") {
-                None => Some(Vec::new()),
-                Some(Value::Array(args)) => args
-                    .iter()
-                    .map(|arg| arg.as_str().map(str::to_owned))
-                    .collect(),
-                Some(_) => None,
-            };
-            // Arguments that are none are what the scenario is about.
-            let Some(given) = given else { continue };
-            let command = self.fake(script, &given)?;
-            entry["args"] = command.args.clone().into();
-            commands.push(command);
+            let mut args = self.arguments(script, "fake")?;
+            match entry.get("args") {
+                None => {}
+                Some(Value::Array(given)) => {
+                    args.push("--".into());
+                    args.extend(given.iter().cloned());
+                }
+                // Arguments that are none are what the scenario is about.
+                Some(_) => continue,
+            }
+            entry["args"] = args.into();
             self.tamper(entry);
         }
         Ok(())
     }
 
-    fn fake(&self, script: &Script, args: &[String]) -> io::Result<FakeCommand> {
-        let mut server = FakeServer::from(script.clone())
-            .subcommand(self.subcommand)
-            .control(self.control);
-        for arg in args {
-            server = server.arg(arg);
-        }
-        server.command(&self.places.fake)
+    /// The arguments of a fake server with this script. It is always in a file, so that no message
+    /// that quotes a command quotes the script.
+    fn arguments(&self, script: &Script, id: &str) -> io::Result<Vec<Value>> {
+        FakeServer::from(script.clone())
+            .check()
+            .map_err(io::Error::other)?;
+        // An id may be anything; the name of a file may not.
+        let name: String = id
+            .chars()
+            .map(|char| if char.is_alphanumeric() { char } else { '-' })
+            .take(40)
+            .collect();
+        let path = self.places.root.join(format!("{name}.script.json"));
+        std::fs::write(&path, serde_json::to_string(script)?)?;
+        let path = path.display().to_string();
+        let args = [
+            self.subcommand,
+            "--script",
+            &path,
+            "--control",
+            self.control.address(),
+        ];
+        Ok(args.into_iter().map(Value::from).collect())
     }
 
     /// Has a tampering stand before a server; what is no fake server is left alone, since it is
