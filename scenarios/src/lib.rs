@@ -20,4 +20,4 @@ pub use clause::{
     UnknownClause,
 };
 pub use evidence::{Evidence, EvidenceError, Witness, WitnessKind};
-pub use schema::clauses_schema;
+pub use schema::{clauses_schema, scenario_schema};
