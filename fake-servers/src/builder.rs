@@ -10,8 +10,8 @@ use tempfile::TempPath;
 
 use crate::control::Control;
 use crate::script::{
-    Action, Base, Chunk, Flood, Helper, Note, Notify, Payload, Request, Rule, Script, ScriptError,
-    Signal, Spelling, Stderr, Stream, Trap,
+    Action, Base, Chunk, Flood, Helper, Note, Notify, Payload, RandomCuts, Request, Rule, Script,
+    ScriptError, Signal, Spelling, Stderr, Stream, Trap,
 };
 
 /// The longest script passed in an argument, in bytes; a longer one goes into a file.
@@ -357,6 +357,17 @@ pub fn each_byte() -> Action {
 /// Cuts the next write at these offsets, negative ones from its end.
 pub fn cut_at(offsets: impl IntoIterator<Item = i64>) -> Action {
     Action::Chunk(Chunk::At(offsets.into_iter().collect()))
+}
+
+/// Cuts the nth frame of the next action (such as [`notify_times`]) after its nth byte.
+pub fn cut_at_each_place() -> Action {
+    Action::Chunk(Chunk::EachPlace)
+}
+
+/// Cuts each frame of the next action at so many places that follow from the seed.
+pub fn cut_at_random(cuts: u32, seed: impl Into<String>) -> Action {
+    let seed = seed.into();
+    Action::Chunk(Chunk::Random(RandomCuts { cuts, seed }))
 }
 
 /// Cuts the next write into pieces of these sizes, and the rest.

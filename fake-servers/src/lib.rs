@@ -23,15 +23,16 @@ mod uri;
 
 pub use args::run_from_args;
 pub use builder::{
-    FakeCommand, FakeServer, capabilities, close, coalesce, cut_at, cut_into, delay_ms, each_byte,
-    exit, hold, ignore, kill, note, notify, notify_times, only, raw, raw_bytes, reply, reply_error,
-    reply_raw, request, request_and_wait, set, spawn_helper, spell, stderr, stderr_flood,
-    stop_reading, trap_sigterm,
+    FakeCommand, FakeServer, capabilities, close, coalesce, cut_at, cut_at_each_place,
+    cut_at_random, cut_into, delay_ms, each_byte, exit, hold, ignore, kill, note, notify,
+    notify_times, only, raw, raw_bytes, reply, reply_error, reply_raw, request, request_and_wait,
+    set, spawn_helper, spell, stderr, stderr_flood, stop_reading, trap_sigterm,
 };
 pub use control::{Control, ControlError};
 pub use script::{
     Action, Base, Base64Bytes, Case, Chunk, Flood, Helper, Length, Note, Notify, Order, Payload,
-    Repeated, Request, Rule, Script, ScriptError, Signal, Spelling, Stderr, Stream, Trap, schema,
+    RandomCuts, Repeated, Request, Rule, Script, ScriptError, Signal, Spelling, Stderr, Stream,
+    Trap, schema,
 };
 
 /// The server's process on a platform whose pipes it cannot use.

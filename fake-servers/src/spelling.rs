@@ -1,7 +1,7 @@
 //! How frames are put into bytes, rightly and wrongly.
 
 use crate::script::template::{Source, fill_text};
-use crate::script::{Case, Chunk, Length, Order, Spelling};
+use crate::script::{Case, Chunk, Length, Order, RandomCuts, Spelling};
 
 /// A frame as LSP has it, whose body is these parts.
 pub(crate) fn plain(body: &[&[u8]], out: &mut Vec<u8>) {
@@ -114,6 +114,8 @@ pub(crate) fn pieces(chunk: &Chunk, len: usize) -> Vec<usize> {
             })
             .collect(),
         Chunk::At(places) => places.iter().map(|at| place(*at, len)).collect(),
+        Chunk::EachPlace => vec![len.min(1)],
+        Chunk::Random(random) => drawn(random, len),
     };
     ends.push(len);
     ends.sort_unstable();
@@ -123,6 +125,29 @@ pub(crate) fn pieces(chunk: &Chunk, len: usize) -> Vec<usize> {
         .into_iter()
         .map(|end| end - std::mem::replace(&mut from, end));
     sizes.filter(|size| *size > 0).collect()
+}
+
+/// Places inside `len` bytes that follow from the seed alone: its hash (FNV-1a) begins a sequence
+/// of numbers (splitmix64).
+fn drawn(random: &RandomCuts, len: usize) -> Vec<usize> {
+    let mut state = random
+        .seed
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    };
+    let Ok(places @ 1..) = u64::try_from(len.saturating_sub(1)) else {
+        return Vec::new();
+    };
+    (0..random.cuts)
+        .filter_map(|_| usize::try_from(next() % places + 1).ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -180,5 +205,37 @@ mod tests {
         assert_eq!(pieces(&Chunk::At(vec![-1, 4, 4, 0, 99]), 10), [4, 5, 1]);
         assert_eq!(pieces(&Chunk::At(vec![]), 10), [10]);
         assert!(pieces(&Chunk::EachByte, 0).is_empty());
+        assert_eq!(pieces(&Chunk::EachPlace, 3), [1, 2]);
+    }
+
+    #[test]
+    fn the_nth_frame_is_cut_at_its_nth_place() {
+        let cut = |chunk: &Chunk, n| chunk.of(n).map(|chunk| pieces(&chunk, 4));
+        assert_eq!(cut(&Chunk::EachPlace, 0), Some(vec![1, 3]));
+        assert_eq!(cut(&Chunk::EachPlace, 2), Some(vec![3, 1]));
+        assert_eq!(cut(&Chunk::EachPlace, 3), Some(vec![4]));
+        assert_eq!(cut(&Chunk::At(vec![2]), 0), Some(vec![2, 2]));
+        assert_eq!(cut(&Chunk::At(vec![2]), 1), None);
+    }
+
+    #[test]
+    fn random_cuts_follow_from_their_seed() {
+        let cut = |seed: &str, n, len| {
+            let seed = seed.to_owned();
+            let random = Chunk::Random(RandomCuts { cuts: 2, seed });
+            pieces(&random.of(n).unwrap(), len)
+        };
+        assert_eq!(cut("7", 0, 100), cut("7", 0, 100));
+        let mut seen = std::collections::BTreeSet::new();
+        for n in 0..500 {
+            let pieces = cut("7", n, 100);
+            assert!(matches!(pieces.len(), 2 | 3), "{pieces:?}");
+            assert_eq!(pieces.iter().sum::<usize>(), 100);
+            seen.insert(pieces[0]);
+        }
+        assert!(seen.len() > 60, "first cuts at {seen:?}");
+        assert_ne!(cut("7", 0, 100_000), cut("8", 0, 100_000));
+        assert_eq!(cut("7", 0, 1), [1]);
+        assert!(cut("7", 0, 0).is_empty());
     }
 }

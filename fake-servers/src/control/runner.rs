@@ -318,11 +318,7 @@ async fn serve(stream: tokio::net::UnixStream, shared: Arc<Shared>) {
 
 /// Reads what has arrived, without waiting for more; whether the connection goes on.
 #[cfg(unix)]
-fn arrived(
-    input: &tokio::net::unix::OwnedReadHalf,
-    buffer: &mut [u8],
-    lines: &mut Lines,
-) -> bool {
+fn arrived(input: &tokio::net::unix::OwnedReadHalf, buffer: &mut [u8], lines: &mut Lines) -> bool {
     use rustix::net::{RecvFlags, recv};
     let stream: &tokio::net::UnixStream = input.as_ref();
     loop {

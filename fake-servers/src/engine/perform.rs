@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::defaults::{Answer, json_text};
 use super::{Asked, Effect, Engine, Sequence, StderrBytes};
 use crate::script::template::{self, Counted, Source};
-use crate::script::{Action, Notify, Payload, Request, Stderr};
+use crate::script::{Action, Chunk, Notify, Payload, Request, Stderr};
 use crate::spelling;
 
 /// What comes after an action.
@@ -277,7 +277,9 @@ impl Engine {
     }
 
     fn notify(&mut self, notify: &Notify, sequence: &mut Sequence, effects: &mut Vec<Effect>) {
+        let chunk = cuts(sequence);
         for n in 0..notify.times {
+            cut_next(sequence, chunk.as_ref(), n);
             let happening = Rc::clone(&sequence.happening);
             let values = self.values(&happening);
             let values = Counted {
@@ -292,7 +294,9 @@ impl Engine {
     fn request(&mut self, request: &Request, sequence: &mut Sequence, effects: &mut Vec<Effect>) {
         // The key the sequence gets if it waits for the answers.
         let key = request.r#await.then_some(self.next_key + 1);
+        let chunk = cuts(sequence);
         for n in 0..request.times {
+            cut_next(sequence, chunk.as_ref(), n);
             let happening = Rc::clone(&sequence.happening);
             let values = self.values(&happening);
             let values = Counted {
@@ -334,6 +338,21 @@ impl Engine {
         {
             write(sequence, block, effects);
         }
+    }
+}
+
+/// How the frames of an action are to be cut; nothing where they are collected into one write.
+fn cuts(sequence: &mut Sequence) -> Option<Chunk> {
+    match sequence.block {
+        Some(_) => None,
+        None => sequence.chunk.take(),
+    }
+}
+
+/// Has the nth of an action's frames cut as `chunk` says.
+fn cut_next(sequence: &mut Sequence, chunk: Option<&Chunk>, n: u32) {
+    if let Some(chunk) = chunk {
+        sequence.chunk = chunk.of(n);
     }
 }
 

@@ -233,6 +233,35 @@ pub enum Chunk {
     Sizes(Vec<u32>),
     /// At these offsets from the start, negative ones from the end.
     At(Vec<i64>),
+    /// The nth frame of a `notify` or `request` with `times` after its nth byte, so that a frame
+    /// is cut at each of its places in turn.
+    EachPlace,
+    /// At places drawn at random, each frame of a `notify` or `request` with `times` at others.
+    Random(RandomCuts),
+}
+
+/// Cuts drawn at random.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RandomCuts {
+    /// How many; fewer where two fall together.
+    pub cuts: u32,
+    /// Any text; the same one gives the same places.
+    pub seed: String,
+}
+
+impl Chunk {
+    /// The cuts of the nth of several frames, from 0, that one action writes.
+    pub(crate) fn of(&self, n: u32) -> Option<Self> {
+        match self {
+            Self::EachPlace => Some(Self::At(vec![i64::from(n) + 1])),
+            Self::Random(random) => Some(Self::Random(RandomCuts {
+                cuts: random.cuts,
+                seed: format!("{}/{n}", random.seed),
+            })),
+            Self::EachByte | Self::Sizes(_) | Self::At(_) => (n == 0).then(|| self.clone()),
+        }
+    }
 }
 
 /// How a frame is spelled. Unset members are as LSP has them.

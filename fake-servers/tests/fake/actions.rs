@@ -277,6 +277,26 @@ fn an_answer_is_an_event_a_rule_can_match() {
 }
 
 #[test]
+fn each_of_many_frames_is_cut_at_a_place_of_its_own() {
+    let mut client = Client::ready(
+        "[{on: textDocument/hover, do: [{chunk: each_place}, {notify: {method: n, times: 30}}]}]",
+    );
+    client.ask("textDocument/hover", &position("file:///w/a"));
+    let frame = "Content-Length: 30\r\n\r\n{\"jsonrpc\":\"2.0\",\"method\":\"n\"}";
+    let whole = frame.repeat(30) + &null_answer();
+    let mut read = String::new();
+    let mut ends = std::collections::BTreeSet::new();
+    while read != whole {
+        read += &client.piece().unwrap();
+        ends.insert(read.len());
+    }
+    for n in 0..30 {
+        let cut = n * frame.len() + n + 1;
+        assert!(ends.contains(&cut), "no piece ends at {cut}: {ends:?}");
+    }
+}
+
+#[test]
 fn chunk_is_seen_in_its_pieces() {
     let hover = |chunk: &str| {
         let mut client = Client::ready(&format!(
