@@ -199,7 +199,7 @@ pub enum CallError {
         reason: String,
     },
     /// It did not answer what has to be answered at once.
-    #[error("the subject did not answer `{method}` within {} s", after.as_secs())]
+    #[error("the subject did not answer `{method}` within {} ms", after.as_millis())]
     Silent {
         /// What it was asked.
         method: String,

@@ -12,6 +12,8 @@ mod mounted;
 mod params;
 mod serve;
 mod stubs;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn lines_are_the_same_however_they_come() {
         let bytes = b"ab\n\nlonger than that\ncd\r\nrest";
-        for buffer in 1..bytes.len() + 1 {
+        for buffer in 1..=bytes.len() {
             let expected = [
                 Line::Whole(b"ab".to_vec()),
                 Line::Whole(Vec::new()),

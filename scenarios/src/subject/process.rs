@@ -30,7 +30,7 @@ use super::{CallError, Description, PendingCall, Subject};
 use answers::Answers;
 use tree::Leash;
 
-/// How long a subject may take to answer `describe`, its start included.
+/// How long a subject usually may take to answer `describe`, its start included.
 const START: Duration = Duration::from_secs(30);
 /// How long it may take to end once its stdin has ended.
 const AFTER_STDIN: Duration = Duration::from_secs(3);
@@ -50,16 +50,24 @@ pub struct Launch {
     pub command: Vec<String>,
     /// Its working directory; none for that of this process.
     pub directory: Option<PathBuf>,
+    /// How long it may take to start and to say who it is.
+    pub patience: Duration,
 }
 
 impl Launch {
+    /// A program and its arguments, with the usual patience.
+    pub fn new(command: Vec<String>) -> Self {
+        Self {
+            command,
+            directory: None,
+            patience: START,
+        }
+    }
+
     /// The built-in harness in a process of its own. `executable` has the command `subject`, as
     /// `dsh-conform` has.
     pub fn built_in(executable: impl Into<String>) -> Self {
-        Self {
-            command: vec![executable.into(), "subject".to_owned()],
-            directory: None,
-        }
+        Self::new(vec![executable.into(), "subject".to_owned()])
     }
 }
 
@@ -88,7 +96,7 @@ impl Process {
         let mut life = JoinSet::new();
         let connection = spawn(launch, &mut life)?;
         let described = connection.send("describe", &json!({})).outcome;
-        let outcome = match timeout(START, described).await {
+        let outcome = match timeout(launch.patience, described).await {
             Ok(outcome) => outcome.and_then(|described| {
                 serde_json::from_value::<Description>(described).map_err(|error| {
                     CallError::Nonsense {
@@ -98,7 +106,7 @@ impl Process {
             }),
             Err(_) => Err(CallError::Silent {
                 method: "describe".to_owned(),
-                after: START,
+                after: launch.patience,
             }),
         };
         let life = Mutex::new(life);

@@ -48,12 +48,20 @@ pub async fn serve(
     input: impl AsyncBufRead + Send + Unpin,
     output: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), ServeError> {
+    serve_lines(input, output, LONGEST).await
+}
+
+async fn serve_lines(
+    input: impl AsyncBufRead + Send + Unpin,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    longest: usize,
+) -> Result<(), ServeError> {
     let server = Server::new();
     let (answers, queue) = mpsc::channel(UNWRITTEN);
     let mut writer = JoinSet::new();
     writer.spawn(write(queue, output));
     let mut waiting = JoinSet::new();
-    let mut lines = Lines::new(input, LONGEST);
+    let mut lines = Lines::new(input, longest);
     let ended = loop {
         let line = tokio::select! {
             biased;
@@ -66,7 +74,7 @@ pub async fn serve(
             Ok(Line::End(_)) => break Ok(()),
             Ok(Line::TooLong) => Some(wrong(
                 INVALID_REQUEST,
-                &format!("the line is longer than {LONGEST} bytes, the most that is read"),
+                &format!("the line is longer than {longest} bytes, the most that is read"),
             )),
             Ok(Line::Whole(line)) => take(&server, &line, &answers, &mut waiting).await,
         };
@@ -191,3 +199,6 @@ fn answer(id: &Value, outcome: Result<Value, CallError>) -> Value {
     };
     json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
+
+#[cfg(test)]
+mod tests;
