@@ -50,24 +50,16 @@ pub struct Launch {
     pub command: Vec<String>,
     /// Its working directory; none for that of this process.
     pub directory: Option<PathBuf>,
-    /// How long it may take to start and to say who it is.
-    pub patience: Duration,
 }
 
 impl Launch {
-    /// A program and its arguments, with the usual patience.
-    pub fn new(command: Vec<String>) -> Self {
-        Self {
-            command,
-            directory: None,
-            patience: START,
-        }
-    }
-
     /// The built-in harness in a process of its own. `executable` has the command `subject`, as
     /// `dsh-conform` has.
     pub fn built_in(executable: impl Into<String>) -> Self {
-        Self::new(vec![executable.into(), "subject".to_owned()])
+        Self {
+            command: vec![executable.into(), "subject".to_owned()],
+            directory: None,
+        }
     }
 }
 
@@ -93,10 +85,15 @@ impl Process {
     /// Fails when the program cannot be started, does not answer `describe` in time, or answers
     /// with something else than a [`Description`]; then nothing is left of it.
     pub async fn start(launch: &Launch) -> Result<Self, CallError> {
+        Self::start_within(launch, START).await
+    }
+
+    /// Starts a subject that has this long to say who it is.
+    pub async fn start_within(launch: &Launch, patience: Duration) -> Result<Self, CallError> {
         let mut life = JoinSet::new();
         let connection = spawn(launch, &mut life)?;
         let described = connection.send("describe", &json!({})).outcome;
-        let outcome = match timeout(launch.patience, described).await {
+        let outcome = match timeout(patience, described).await {
             Ok(outcome) => outcome.and_then(|described| {
                 serde_json::from_value::<Description>(described).map_err(|error| {
                     CallError::Nonsense {
@@ -106,7 +103,7 @@ impl Process {
             }),
             Err(_) => Err(CallError::Silent {
                 method: "describe".to_owned(),
-                after: launch.patience,
+                after: patience,
             }),
         };
         let life = Mutex::new(life);
