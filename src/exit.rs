@@ -161,6 +161,7 @@ mod tests {
             run.stale = vec![Stale {
                 case: "a/b".to_owned(),
                 reason: "r".to_owned(),
+                source: None,
             }];
             of_run(&run)
         };

@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::layout::visible;
-use crate::model::{Case, Report, Run, RunKind};
+use crate::model::{Case, Place, Report, Run, RunKind};
 use crate::verdict::Verdict;
 use crate::words;
 
@@ -21,16 +21,13 @@ pub fn render_github(report: &Report) -> String {
             }
         }
         for stale in &run.stale {
-            let text = format!(
-                "it is listed as a known failure ({}) and does not fail; take it out of the list",
-                stale.reason
-            );
+            let title = format!("{} is stale", stale.case);
             command(
                 &mut out,
                 "error",
-                None,
-                &format!("{} is stale", stale.case),
-                &text,
+                stale.source.as_ref(),
+                &title,
+                &stale.reason,
             );
         }
         let kind = if run.conclusion.conforms() && run.stale.is_empty() {
@@ -74,12 +71,12 @@ fn annotate(out: &mut String, kind: &str, run: &Run, case: &Case) {
     for (name, value) in [expected, got, repeat].into_iter().flatten() {
         let _ = write!(text, "\n{name}: {value}");
     }
-    command(out, kind, Some(case), &title, text.trim_start());
+    command(out, kind, case.source.as_ref(), &title, text.trim_start());
 }
 
-fn command(out: &mut String, kind: &str, case: Option<&Case>, title: &str, text: &str) {
+fn command(out: &mut String, kind: &str, place: Option<&Place>, title: &str, text: &str) {
     let _ = write!(out, "::{kind} ");
-    if let Some(place) = case.and_then(|case| case.source.as_ref()) {
+    if let Some(place) = place {
         let line = place.line.unwrap_or(1);
         let _ = write!(out, "file={},line={line},", property(&place.file));
     }

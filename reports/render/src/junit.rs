@@ -69,10 +69,9 @@ fn suite(report: &Report, run: &Run) -> TestSuite {
     }
     for stale in &run.stale {
         let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-        status.set_type("stale").set_message(fit(&format!(
-            "it is listed as a known failure ({}) and does not fail; take it out of the list",
-            stale.reason
-        )));
+        status
+            .set_type("stale")
+            .set_message(fit(&words::stale(stale)));
         let mut test = TestCase::new(fit(&stale.case), status);
         test.set_classname(fit(&format!("{}.known", run.subject.name)));
         suite.add_test_case(test);

@@ -83,12 +83,7 @@ fn section(out: &mut String, run: &Run) {
         );
     }
     for stale in &run.stale {
-        let _ = writeln!(
-            out,
-            "- {} is listed as a known failure ({}) and does not fail; take it out of the list",
-            code(&stale.case),
-            code(&stale.reason)
-        );
+        let _ = writeln!(out, "- stale: {}", code(&words::stale(stale)));
     }
     if !run.stale.is_empty() {
         out.push('\n');

@@ -168,7 +168,7 @@ impl Parts {
             extend_new(&mut whole.remarks, run.remarks);
             extend_new(&mut whole.operations, run.operations);
         }
-        whole.stale.sort();
+        whole.stale.sort_by(|a, b| a.case.cmp(&b.case));
         whole.shard = None;
         if seeds.len() > 1 {
             whole.seed = None;

@@ -91,7 +91,7 @@ pub struct Run {
     /// Cases that were not run, by reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
-    /// Entries of the subject's list of known failures that do not fail.
+    /// Entries of the subject's list of known failures that should be taken out of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<Stale>,
     /// The transcript of the run, where it was kept.
@@ -178,14 +178,17 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// An entry of a list of known failures that does not fail.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+/// An entry of a list of known failures that should be taken out of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Stale {
     /// The case, or the pattern that names cases.
     pub case: String,
-    /// Why it is in the list.
+    /// Why it should, and the way out.
     pub reason: String,
+    /// Where it is written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Place>,
 }
 
 /// Who was judged.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::conclusion::Conclusion;
-use crate::model::{Evidence, Place, Run, RunKind, Subject};
+use crate::model::{Evidence, Place, Run, RunKind, Stale, Subject};
 use crate::verdict::{Level, Verdict};
 
 /// Name and version.
@@ -19,6 +19,14 @@ pub(crate) fn place(place: &Place) -> String {
     match place.line {
         Some(line) => format!("{}:{line}", place.file),
         None => place.file.clone(),
+    }
+}
+
+/// What is wrong with an entry of a list of known failures.
+pub(crate) fn stale(stale: &Stale) -> String {
+    match &stale.source {
+        Some(source) => format!("{} ({}): {}", stale.case, place(source), stale.reason),
+        None => format!("{}: {}", stale.case, stale.reason),
     }
 }
 

@@ -117,12 +117,7 @@ impl Sheet<'_> {
             self.page.blank();
         }
         for stale in &run.stale {
-            let text = format!(
-                "stale: {} is listed as a known failure ({}) and does not fail; take it out of \
-                 the list",
-                stale.case, stale.reason
-            );
-            self.paragraph(0, Role::Bad, &text);
+            self.paragraph(0, Role::Bad, &format!("stale: {}", words::stale(stale)));
         }
     }
 }

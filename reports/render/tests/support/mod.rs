@@ -144,7 +144,11 @@ pub(crate) fn mixed() -> Run {
     ]);
     run.stale = vec![Stale {
         case: "framing/one".to_owned(),
-        reason: "one length is not read".to_owned(),
+        reason: "it does not fail any more; take it out".to_owned(),
+        source: Some(Place {
+            file: "subject.yaml".to_owned(),
+            line: Some(4),
+        }),
     }];
     run
 }
