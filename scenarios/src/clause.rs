@@ -79,8 +79,9 @@ pub enum Judged {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Clause {
-    /// Section and number, `OPN-3` for instance. Never used again for another rule.
-    #[schemars(regex(pattern = r"^[A-Z]{3,4}-[1-9][0-9]*$"))]
+    /// Section and number, `OPN-3` for instance; in the section LSP, words in lower case with
+    /// slashes, `base/header/sep` for instance. Never used again for another rule.
+    #[schemars(regex(pattern = r"^([A-Z]{3,4}-[1-9][0-9]*|[a-z]+(/[a-z0-9-]+)+)$"))]
     pub id: String,
     /// How binding it is.
     pub level: Level,
@@ -101,7 +102,20 @@ pub struct Clause {
     pub statement: String,
     /// The version of this project that it came with.
     pub since: String,
+    /// The clauses, or the rules `shape` and `framing` of the monitors, that say the same or more:
+    /// what judges those judges this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub see: Vec<String>,
+    /// Why nothing judges it. A clause that has a case has no such reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excluded: Option<String>,
 }
+
+/// What `see` may name besides clauses: rules of the monitors that are about all messages.
+pub const UNNUMBERED_RULES: [&str; 2] = ["shape", "framing"];
+
+/// The section whose ids are words.
+const WORDED: &str = "LSP";
 
 /// The clauses about one subject matter: one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -137,8 +151,16 @@ pub enum ClausesError {
         /// What is wrong with it, and where.
         message: String,
     },
-    /// An id is not its file's section and a number without leading zeros.
-    #[error("{file}: {id:?} is no id of this section: write {section}- and a number from 1")]
+    /// An id is not its file's section and a number without leading zeros, or, in the section LSP,
+    /// not words and slashes.
+    #[error(
+        "{file}: {id:?} is no id of this section: write {}",
+        if section == WORDED {
+            "words in lower case with slashes, such as base/header/sep".to_owned()
+        } else {
+            format!("{section}- and a number from 1")
+        }
+    )]
     MalformedId {
         /// The file.
         file: String,
@@ -165,6 +187,26 @@ pub enum ClausesError {
         /// What is empty.
         key: &'static str,
     },
+    /// `see` names no clause, or one that refers on.
+    #[error("{file}: {id} refers to {to}, {problem}")]
+    BadReference {
+        /// The file.
+        file: String,
+        /// The record.
+        id: String,
+        /// What it refers to.
+        to: String,
+        /// What is wrong with that.
+        problem: &'static str,
+    },
+    /// A record is judged by others and by nothing.
+    #[error("{file}: {id} has both `see` and `excluded`; give one")]
+    Contradiction {
+        /// The file.
+        file: String,
+        /// The record.
+        id: String,
+    },
 }
 
 /// An id that no clause has.
@@ -178,7 +220,7 @@ pub struct UnknownClause {
 }
 
 /// The records this program was built with: file and text.
-const FILES: [(&str, &str); 19] = [
+const FILES: [(&str, &str); 20] = [
     ("clauses/seam.yaml", include_str!("../clauses/seam.yaml")),
     ("clauses/cfg.yaml", include_str!("../clauses/cfg.yaml")),
     ("clauses/env.yaml", include_str!("../clauses/env.yaml")),
@@ -198,6 +240,7 @@ const FILES: [(&str, &str); 19] = [
     ("clauses/run.yaml", include_str!("../clauses/run.yaml")),
     ("clauses/ins.yaml", include_str!("../clauses/ins.yaml")),
     ("clauses/qua.yaml", include_str!("../clauses/qua.yaml")),
+    ("clauses/lsp.yaml", include_str!("../clauses/lsp.yaml")),
 ];
 
 impl Clauses {
@@ -217,6 +260,7 @@ impl Clauses {
             sections: Vec::new(),
             by_id: BTreeMap::new(),
         };
+        let mut names = Vec::new();
         for (file, text) in files {
             let section =
                 serde_saphyr::from_str(text).map_err(|error| ClausesError::Unreadable {
@@ -224,19 +268,57 @@ impl Clauses {
                     message: error.to_string(),
                 })?;
             this.add(file, section)?;
+            names.push(file);
+        }
+        for (section, file) in this.sections.iter().zip(names) {
+            for clause in &section.clauses {
+                this.check_references(file, clause)?;
+            }
         }
         Ok(this)
+    }
+
+    fn check_references(&self, file: &str, clause: &Clause) -> Result<(), ClausesError> {
+        for to in &clause.see {
+            let problem = match self.get(to) {
+                None if UNNUMBERED_RULES.contains(&to.as_str()) => continue,
+                None => "which is no clause",
+                Some(other) if !other.see.is_empty() => "which refers to others itself",
+                Some(other) if other.excluded.is_some() => "which nothing judges",
+                Some(_) => continue,
+            };
+            return Err(ClausesError::BadReference {
+                file: file.to_owned(),
+                id: clause.id.clone(),
+                to: to.clone(),
+                problem,
+            });
+        }
+        if clause.excluded.is_some() && !clause.see.is_empty() {
+            return Err(ClausesError::Contradiction {
+                file: file.to_owned(),
+                id: clause.id.clone(),
+            });
+        }
+        Ok(())
     }
 
     fn add(&mut self, file: &str, section: Section) -> Result<(), ClausesError> {
         let mut last = 0;
         for (place, clause) in section.clauses.iter().enumerate() {
-            let number =
-                number(&clause.id, &section.section).ok_or_else(|| ClausesError::MalformedId {
-                    file: file.to_owned(),
-                    id: clause.id.clone(),
-                    section: section.section.clone(),
-                })?;
+            let malformed = || ClausesError::MalformedId {
+                file: file.to_owned(),
+                id: clause.id.clone(),
+                section: section.section.clone(),
+            };
+            // Words have no order; they only have to differ.
+            let number = if section.section == WORDED {
+                let number = u32::try_from(place).unwrap_or(u32::MAX).saturating_add(1);
+                is_worded(&clause.id).then_some(number)
+            } else {
+                number(&clause.id, &section.section)
+            };
+            let number = number.ok_or_else(malformed)?;
             if number <= last || self.by_id.contains_key(&clause.id) {
                 return Err(ClausesError::OutOfOrder {
                     file: file.to_owned(),
@@ -280,11 +362,16 @@ impl Clauses {
         Some(&self.sections[section].clauses[place])
     }
 
-    /// The clause that a person means by `id`, which may be in lower case; else the nearest one.
+    /// The clause that a person means by `id`, in whatever letter case; else the nearest one.
     pub fn find(&self, id: &str) -> Result<&Clause, UnknownClause> {
-        let upper = id.trim().to_uppercase();
-        self.get(&upper).ok_or_else(|| {
-            let near = |clause: &&Clause| strsim::damerau_levenshtein(&clause.id, &upper);
+        let id = id.trim();
+        let upper = id.to_uppercase();
+        let found = self.get(&upper).or_else(|| self.get(&id.to_lowercase()));
+        found.ok_or_else(|| {
+            let near = |clause: &&Clause| {
+                let own = clause.id.to_uppercase();
+                strsim::damerau_levenshtein(&own, &upper)
+            };
             let nearest = self.iter().min_by_key(near).map(|clause| clause.id.clone());
             UnknownClause {
                 id: id.to_owned(),
@@ -301,6 +388,15 @@ fn number(id: &str, section: &str) -> Option<u32> {
     digits.parse().ok().filter(|_| plain)
 }
 
+/// Whether an id is two or more words in lower case with slashes between them.
+fn is_worded(id: &str) -> bool {
+    let word = |word: &str| {
+        let fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !word.is_empty() && word.bytes().all(fine)
+    };
+    id.contains('/') && id.split('/').all(word)
+}
+
 fn empty_key(clause: &Clause) -> Option<&'static str> {
     [
         ("sides", clause.sides.is_empty()),
@@ -309,6 +405,13 @@ fn empty_key(clause: &Clause) -> Option<&'static str> {
         ("judged", clause.judged.is_empty()),
         ("statement", clause.statement.trim().is_empty()),
         ("since", clause.since.trim().is_empty()),
+        (
+            "excluded",
+            clause
+                .excluded
+                .as_ref()
+                .is_some_and(|why| why.trim().is_empty()),
+        ),
     ]
     .into_iter()
     .find_map(|(key, empty)| empty.then_some(key))

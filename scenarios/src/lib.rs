@@ -17,7 +17,7 @@ pub mod tap;
 
 pub use clause::{
     Clause, Clauses, ClausesError, Judged, Level, Profile, Section, Side, Source, SourceError,
-    UnknownClause,
+    UNNUMBERED_RULES, UnknownClause,
 };
 pub use evidence::{Evidence, EvidenceError, Witness, WitnessKind};
 pub use schema::{clauses_schema, scenario_schema};

@@ -12,7 +12,7 @@ use super::diagnostic::{Severity, nearest};
 use super::expand::Wrong;
 use super::node::{Node, Segment, way};
 use super::{Count, End, Outcome, Pattern, Scenario, Step, Wire};
-use crate::Clauses;
+use crate::{Clauses, UNNUMBERED_RULES};
 
 /// Everything wrong with a case; `root` is the document it was read from, matrix filled in.
 pub(super) fn check(scenario: &Scenario, root: &Node) -> Vec<(Severity, Wrong)> {
@@ -31,9 +31,6 @@ pub(super) fn check(scenario: &Scenario, root: &Node) -> Vec<(Severity, Wrong)> 
     checker.servers();
     checker.found
 }
-
-/// Rules a declaration may name that are no clauses.
-const UNNAMED_RULES: [&str; 2] = ["shape", "framing"];
 
 /// Methods of LSP that a client sends, by their short names where those are what `wire` has.
 const CLIENT_METHODS: [&str; 74] = [
@@ -274,7 +271,7 @@ impl<'a> Checker<'a> {
         }
         for (at, declaration) in scenario.declares.iter().enumerate() {
             let way = way!["declares", at, "clause"];
-            self.clause(&way, &declaration.clause, &UNNAMED_RULES);
+            self.clause(&way, &declaration.clause, &UNNUMBERED_RULES);
             if let Some(process) = declaration.process {
                 self.process(&way!["declares", at, "process"], process);
             }
