@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::subject::CallError;
 
 pub use drive::run_case;
+pub use known::{Known, KnownError, Stale, Staleness, SubjectFile};
 pub use many::{Observer, Summary, run};
 
 /// What became of one case.

@@ -244,9 +244,9 @@ pub trait Subject: Send + Sync {
     /// The process the harness runs in, for looking at what it leaves open; none where it is ours.
     fn pid(&self) -> Option<u32>;
 
-    /// Waits until it is gone without having been told to end, and says how it ended. One that
-    /// cannot go waits for ever.
-    async fn gone(&self) -> String {
+    /// Waits until it can no longer be asked anything, and says why. One to which that cannot
+    /// happen waits for ever.
+    async fn gone(&self) -> CallError {
         std::future::pending().await
     }
 

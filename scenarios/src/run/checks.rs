@@ -1,5 +1,8 @@
 //! What a scenario demands of its transcript.
 
+#[cfg(test)]
+mod tests;
+
 use dsh_transcript::{Direction, EventBody, Frame, View};
 use serde_json::Value;
 

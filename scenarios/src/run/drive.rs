@@ -153,6 +153,8 @@ struct Driver<'a> {
     calls: IndexMap<String, Called>,
     settled: BTreeMap<String, Settled>,
     pending: FuturesUnordered<BoxFuture<'static, Answer>>,
+    /// The end of the subject, should it come.
+    gone: BoxFuture<'a, CallError>,
     /// The call that mounted what is not disposed yet.
     mounted: Option<String>,
     /// What is waited for, for the message of a timeout.
@@ -228,6 +230,7 @@ impl<'a> Driver<'a> {
             calls: IndexMap::new(),
             settled: BTreeMap::new(),
             pending: FuturesUnordered::new(),
+            gone: subject.gone(),
             mounted: None,
             waiting: String::new(),
             descriptors,
@@ -767,7 +770,7 @@ impl<'a> Driver<'a> {
         enum News {
             Event(Box<dsh_transcript::Event>),
             Answer(Answer),
-            Gone(String),
+            Gone(CallError),
         }
         let news = {
             let pending = &mut self.pending;
@@ -781,7 +784,7 @@ impl<'a> Driver<'a> {
                 biased;
                 event = self.news.next() => News::Event(Box::new(event)),
                 answer = answer => News::Answer(answer),
-                how = self.subject.gone() => News::Gone(how),
+                error = &mut self.gone => News::Gone(error),
             }
         };
         match news {
@@ -795,7 +798,7 @@ impl<'a> Driver<'a> {
                 self.catch_up();
                 self.settle(name, settled)
             }
-            News::Gone(how) => Err(Stop::Gone(how)),
+            News::Gone(error) => Err(over(error)),
         }
     }
 
@@ -839,16 +842,9 @@ impl<'a> Driver<'a> {
         };
         called.seq = Some(self.recorder.emit(None, body));
         let stop = match &settled {
-            Err(CallError::Gone { how }) => Some(Stop::Gone(how.clone())),
             Err(CallError::Nonsense { reason }) => Some(Stop::Failed(Failure {
-                message: format!("{name}: the subject's answer cannot be read: {reason}"),
-                expected: format!(
-                    "an answer to `{}` as the subject protocol has it",
-                    called.method
-                ),
-                got: reason.clone(),
                 seq: called.seq,
-                ..Failure::default()
+                ..nonsense(&format!("{name}: "), reason)
             })),
             Err(CallError::Refused {
                 code: Some(code),
@@ -858,7 +854,8 @@ impl<'a> Driver<'a> {
                 "the subject does not have `{}`: {message}",
                 called.method
             ))),
-            _ => None,
+            Err(CallError::Refused { .. }) | Ok(_) => None,
+            Err(error) => Some(over(error.clone())),
         };
         self.snapshot(&name, &settled);
         self.settled.insert(name, settled);
@@ -884,6 +881,24 @@ fn succeeds() -> Outcome {
     Outcome {
         ok: Some(true),
         ..Outcome::default()
+    }
+}
+
+/// What it means that a subject cannot be asked anything any more.
+fn over(error: CallError) -> Stop {
+    match error {
+        CallError::Nonsense { reason } => Stop::Failed(nonsense("", &reason)),
+        CallError::Gone { how } => Stop::Gone(format!("the subject ended: {how}")),
+        other => Stop::Gone(other.to_string()),
+    }
+}
+
+fn nonsense(what: &str, reason: &str) -> Failure {
+    Failure {
+        message: format!("{what}the subject's answer cannot be read: {reason}"),
+        expected: "answers as the subject protocol has them".to_owned(),
+        got: reason.to_owned(),
+        ..Failure::default()
     }
 }
 

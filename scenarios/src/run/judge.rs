@@ -1,5 +1,8 @@
 //! From what was seen to a verdict.
 
+#[cfg(test)]
+mod tests;
+
 use dsh_reports::Verdict;
 
 use super::checks::{self, Failure};

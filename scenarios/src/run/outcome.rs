@@ -184,7 +184,7 @@ fn lacking<'a>(unwanted: &'a [String], text: &str) -> Option<&'a String> {
         .find(|word| lower.contains(&word.to_lowercase()))
 }
 
-/// The text of a tool call, or of a hover.
+/// The text of a tool call, of a hover, or of the system prompt where that was asked for.
 fn text_of(settled: &Settled) -> Option<String> {
     let value = match settled {
         Ok(value) => value,
@@ -193,7 +193,8 @@ fn text_of(settled: &Settled) -> Option<String> {
     };
     let text = value
         .get("text")
-        .or_else(|| value.pointer("/hover/contents"))?;
+        .or_else(|| value.pointer("/hover/contents"))
+        .or_else(|| value.get("systemPrompt"))?;
     text.as_str().map(str::to_owned)
 }
 
@@ -439,6 +440,7 @@ mod tests {
             "range": location(3, 4)["range"],
         }}));
         let none = settled(json!({"kind": "hover", "hover": null}));
+        let prompt = settled(json!({"tools": [], "systemPrompt": "Use lsp"}));
         let tool = settled(json!({"text": "Two: 😀", "isError": false}));
         let bad = settled(json!({"text": "Wrong", "isError": true, "code": "X"}));
         let refused = refused("LSP_STALE", "the file changed");
@@ -497,6 +499,11 @@ mod tests {
                 &hover,
                 json!({"lacks": ["other"]}),
                 json!({"lacks": ["TEXT"]}),
+            ),
+            (
+                &prompt,
+                json!({"contains": ["lsp"]}),
+                json!({"lacks": ["LSP"]}),
             ),
             (&hover, json!({"ok": true}), json!({"hover": null})),
             (

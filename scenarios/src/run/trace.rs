@@ -19,6 +19,7 @@ pub(crate) struct Trace {
 
 impl Trace {
     /// A whole transcript.
+    #[cfg(test)]
     pub(crate) fn of(events: impl IntoIterator<Item = Event>) -> Self {
         let mut trace = Self::default();
         for event in events {
@@ -179,5 +180,164 @@ pub(crate) fn contains(value: &Value, wanted: &Value) -> bool {
             value.len() == wanted.len() && value.iter().zip(wanted).all(|(v, w)| contains(v, w))
         }
         _ => value == wanted,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use dsh_transcript::Raw;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Events by their bodies, numbered; `None` for what belongs to no process.
+    pub(crate) fn trace(bodies: impl IntoIterator<Item = (Option<u32>, EventBody)>) -> Trace {
+        let events = bodies
+            .into_iter()
+            .zip(0..)
+            .map(|((process, body), seq)| Event {
+                seq,
+                at_us: seq * 10,
+                process,
+                body,
+            });
+        Trace::of(events)
+    }
+
+    /// What the client says to process 1.
+    pub(crate) fn to(body: Value) -> (Option<u32>, EventBody) {
+        frame(Direction::ToServer, &body)
+    }
+
+    /// What process 1 says to the client.
+    pub(crate) fn from(body: Value) -> (Option<u32>, EventBody) {
+        frame(Direction::ToClient, &body)
+    }
+
+    fn frame(direction: Direction, body: &Value) -> (Option<u32>, EventBody) {
+        let body = body.to_string();
+        let frame = Frame::conforming(direction, 0, body.as_bytes());
+        (Some(1), EventBody::Frame(frame))
+    }
+
+    pub(crate) fn started(process: u32) -> (Option<u32>, EventBody) {
+        let body = EventBody::ProcessStarted {
+            pid: 1000 + process,
+            argv: vec!["fake".to_owned()],
+            cwd: None,
+        };
+        (Some(process), body)
+    }
+
+    pub(crate) fn ended(
+        process: u32,
+        code: Option<i32>,
+        signal: Option<i32>,
+    ) -> (Option<u32>, EventBody) {
+        (Some(process), EventBody::ProcessEnded { code, signal })
+    }
+
+    pub(crate) fn note(kind: &str, message: &str, data: Value) -> (Option<u32>, EventBody) {
+        let body = EventBody::Note {
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+            data,
+        };
+        (Some(1), body)
+    }
+
+    fn pattern(pattern: Value) -> Pattern {
+        serde_json::from_value(pattern).unwrap()
+    }
+
+    #[test]
+    fn each_kind_of_pattern_finds_its_event_and_no_other() {
+        let hover = json!({"jsonrpc": "2.0", "id": 7, "method": "textDocument/hover",
+            "params": {"position": {"line": 1, "character": 2}}});
+        let answer = json!({"jsonrpc": "2.0", "id": 7, "result": {"contents": "x"}});
+        let asked = json!({"jsonrpc": "2.0", "id": "a", "method": "workspace/configuration",
+            "params": {"items": [{}]}});
+        let refused =
+            json!({"jsonrpc": "2.0", "id": "a", "error": {"code": -32601, "message": ""}});
+        let call = EventBody::Call {
+            call: "q".to_owned(),
+            name: "hover".to_owned(),
+            arguments: json!({}),
+        };
+        let result = EventBody::Result {
+            call: "q".to_owned(),
+            ok: true,
+            value: json!(null),
+        };
+        let text = Raw::copy("it fails\n".as_bytes());
+        let closed = |direction| EventBody::Closed {
+            direction,
+            total: 1,
+        };
+        let trace = trace([
+            (None, call),
+            started(1),
+            to(hover),
+            from(asked),
+            to(refused),
+            note("held", "holds", json!({"hold": "h", "token": 1})),
+            from(answer.clone()),
+            from(answer),
+            (None, result),
+            (Some(1), EventBody::Stderr { text }),
+            note("signal", "SIGTERM came", json!({"signal": 15})),
+            note("note", "mine", json!({"a": 1, "b": 2})),
+            (Some(1), closed(Direction::ToServer)),
+            (Some(1), closed(Direction::ToClient)),
+            ended(1, None, None),
+        ]);
+        for (found, wanted) in [
+            (Some(0), json!({"called": "q"})),
+            (None, json!({"called": "p"})),
+            (Some(1), json!({"started": true})),
+            (None, json!({"started": true, "process": 2})),
+            (Some(2), json!({"received": "textDocument/hover"})),
+            (
+                Some(2),
+                json!({"received": "hover", "params": {"position": {"line": 1}}}),
+            ),
+            (Some(2), json!({"received": "*", "id": 7})),
+            (None, json!({"received": "hover", "id": "7"})),
+            (
+                None,
+                json!({"received": "hover", "params": {"position": {"line": 2}}}),
+            ),
+            (None, json!({"sent": "hover"})),
+            (Some(3), json!({"sent": "configuration"})),
+            (
+                Some(4),
+                json!({"answered": "configuration", "error": {"code": -32601}}),
+            ),
+            (None, json!({"answered": "configuration", "result": null})),
+            (None, json!({"answered": "hover"})),
+            (Some(5), json!({"held": "h"})),
+            (None, json!({"held": "g"})),
+            (Some(6), json!({"replied": "hover"})),
+            (Some(7), json!({"replied": "hover", "nth": 2})),
+            (None, json!({"replied": "hover", "nth": 3})),
+            (
+                None,
+                json!({"replied": "hover", "result": {"contents": "y"}}),
+            ),
+            (Some(8), json!({"settled": "q"})),
+            (None, json!({"settled": "hover"})),
+            (Some(9), json!({"stderr": "fails"})),
+            (None, json!({"stderr": "works"})),
+            (Some(10), json!({"signal": "SIGTERM"})),
+            (None, json!({"signal": "SIGINT"})),
+            (Some(11), json!({"note": "mine", "params": {"b": 2}})),
+            (None, json!({"note": "mine", "params": {"b": 3}})),
+            (Some(12), json!({"closed": "stdin"})),
+            (Some(13), json!({"closed": "stdout"})),
+            (Some(14), json!({"ended": true, "process": 1})),
+            (None, json!({})),
+        ] {
+            assert_eq!(trace.find(&pattern(wanted.clone())), found, "{wanted}");
+        }
     }
 }

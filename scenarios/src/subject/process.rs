@@ -141,6 +141,13 @@ impl Subject for Process {
         Some(self.connection.pid)
     }
 
+    async fn gone(&self) -> CallError {
+        let over = self.connection.answers.over();
+        over.await.unwrap_or_else(|_| CallError::Gone {
+            how: "it was ended".to_owned(),
+        })
+    }
+
     fn is_over(&self) -> bool {
         self.connection.answers.are_over()
     }

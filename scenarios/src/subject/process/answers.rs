@@ -21,6 +21,8 @@ struct State {
     due: HashMap<u64, oneshot::Sender<Outcome>>,
     /// Why there will be no more.
     over: Option<CallError>,
+    /// Who wants to know when there will be no more.
+    watching: Vec<oneshot::Sender<CallError>>,
 }
 
 impl Answers {
@@ -68,14 +70,31 @@ impl Answers {
 
     /// No more answers come; those that are due fail. The first reason counts.
     pub(super) fn fail(&self, error: &CallError) {
-        let due = {
+        let (due, watching) = {
             let mut state = self.state();
             state.over.get_or_insert_with(|| error.clone());
-            std::mem::take(&mut state.due)
+            let due = std::mem::take(&mut state.due);
+            (due, std::mem::take(&mut state.watching))
         };
         for answer in due.into_values() {
             let _ = answer.send(Err(error.clone()));
         }
+        for watcher in watching {
+            let _ = watcher.send(error.clone());
+        }
+    }
+
+    /// Why no more answers come, as soon as that is so.
+    pub(super) fn over(&self) -> oneshot::Receiver<CallError> {
+        let (sender, over) = oneshot::channel();
+        let mut state = self.state();
+        state.watching.retain(|watcher| !watcher.is_closed());
+        match &state.over {
+            // Whoever asked holds the other end.
+            Some(reason) => drop(sender.send(reason.clone())),
+            None => state.watching.push(sender),
+        }
+        over
     }
 
     /// Whether no more answers come.
