@@ -68,6 +68,9 @@ enum Command {
     Report(report::Command),
     #[cfg(unix)]
     Tap(crate::commands::tap::Args),
+    #[cfg(unix)]
+    #[command(hide = true)]
+    Tamper(crate::commands::tamper::Args),
     Subject(subject_worker::Args),
     Completions(completions::Args),
     /// The fake server; `check` starts it from here
@@ -105,6 +108,10 @@ pub(crate) fn run() -> Exit {
     if let Command::Tap(args) = cli.command {
         return crate::commands::tap::run(args);
     }
+    #[cfg(unix)]
+    if let Command::Tamper(args) = cli.command {
+        return crate::commands::tamper::run(args);
+    }
     let shell = match Shell::read() {
         Ok(shell) => shell,
         Err(problem) => {
@@ -127,6 +134,8 @@ pub(crate) fn run() -> Exit {
         Command::FakeLsp { args } => fake_lsp(args),
         #[cfg(unix)]
         Command::Tap(args) => crate::commands::tap::run(args),
+        #[cfg(unix)]
+        Command::Tamper(args) => crate::commands::tamper::run(args),
     }
 }
 

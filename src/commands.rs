@@ -13,3 +13,5 @@ mod subject;
 pub(crate) mod subject_worker;
 #[cfg(unix)]
 pub(crate) mod tap;
+#[cfg(unix)]
+pub(crate) mod tamper;

@@ -8,6 +8,7 @@ mod clause;
 mod evidence;
 pub mod format;
 pub mod monitor;
+pub mod mutate;
 pub mod run;
 mod schema;
 pub mod subject;

@@ -30,7 +30,7 @@ use dsh_transcript::{Bounds, Direction, EventBody, Raw, Splitter};
 
 use log::Log;
 pub use log::LogError;
-pub(crate) use relay::{Between, Out, Relay};
+pub(crate) use relay::{Between, OnSignal, Out, Relay};
 
 /// How a server that was stood in for ended, and so how this process is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -330,14 +330,14 @@ impl Between for Recording {
         }
     }
 
-    fn signal(&mut self, signal: i32) -> bool {
+    fn signal(&mut self, signal: i32) -> OnSignal {
         let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
         self.record(EventBody::Note {
             kind: "signal".to_owned(),
             message: format!("{name} came and is passed on"),
             data: serde_json::json!({"signal": signal}),
         });
-        true
+        OnSignal::Pass
     }
 
     fn ended(&mut self, status: ExitStatus, _: &mut Out) {

@@ -38,16 +38,52 @@ pub(crate) trait Between {
     /// The server wrote this to its stderr; it is passed on in any case.
     fn stderr(&mut self, bytes: &[u8]);
 
-    /// A signal came. Whether it is passed on to the server.
-    fn signal(&mut self, signal: i32) -> bool;
+    /// A signal came.
+    fn signal(&mut self, signal: i32) -> OnSignal;
 
     /// The server is gone. Everything it wrote has been handed over before.
     fn ended(&mut self, status: ExitStatus, out: &mut Out);
+
+    /// The server was started, and nothing else is done yet. What `out` has is written first.
+    fn first(&mut self, out: &mut Out) {
+        let _ = out;
+    }
 
     /// Whether the server's stderr is read.
     fn drains(&self) -> bool {
         true
     }
+
+    /// Whether the server is not the process that was started, and ends with its stdout.
+    fn adrift(&self) -> bool {
+        false
+    }
+
+    /// Whether the client sees nothing of the server's death, since another one takes its place.
+    fn outlives(&self) -> bool {
+        false
+    }
+
+    /// Whether reading from the client goes on however much waits for the server.
+    fn takes_everything(&self) -> bool {
+        false
+    }
+
+    /// This process ends. Pipes of a server that was not seen to end are handed over.
+    fn left(&mut self, stdin: OwnedFd, stdout: OwnedFd) {
+        drop((stdin, stdout));
+    }
+}
+
+/// What becomes of a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnSignal {
+    /// The server gets it.
+    Pass,
+    /// Nobody gets it.
+    Ignore,
+    /// This process dies of it, and the server does not.
+    Die,
 }
 
 /// What is to be done.
@@ -278,6 +314,8 @@ pub(crate) struct Relay<'a, B> {
     close_server: bool,
     close_client: bool,
     end: Option<Ending>,
+    /// How the process that was started ended.
+    status: Option<ExitStatus>,
     buffer: Box<[u8]>,
 }
 
@@ -320,7 +358,7 @@ impl<'a, B: Between> Relay<'a, B> {
         // Before the server is there, so that no signal ends us and leaves it.
         let signals = Signals::catch()?;
         let server = Server::of(between.start()?)?;
-        Ok(Self {
+        let mut relay = Self {
             between,
             signals,
             server,
@@ -330,25 +368,44 @@ impl<'a, B: Between> Relay<'a, B> {
             close_server: false,
             close_client: false,
             end: None,
+            status: None,
             buffer: vec![0; PIECE].into(),
-        })
+        };
+        relay.begin();
+        Ok(relay)
+    }
+
+    fn begin(&mut self) {
+        let mut out = Out::default();
+        self.between.first(&mut out);
+        self.act(out);
     }
 
     /// Moves bytes until the server has ended; says how.
     pub(crate) fn run(mut self) -> Result<Ending, StartError> {
+        let ending = self.serve();
+        if let (Some(stdin), Some(stdout)) = (self.server.stdin.take(), self.server.stdout.take()) {
+            self.between.left(stdin, stdout);
+        }
+        ending
+    }
+
+    fn serve(&mut self) -> Result<Ending, StartError> {
         loop {
             self.flush();
             if let Some(ending) = self.end {
                 return Ok(ending);
             }
+            if let Some(status) = self.status
+                && !(self.between.adrift() && self.server.stdout.is_some())
+                && let Some(ending) = self.over(status)?
+            {
+                return Ok(ending);
+            }
             let news = self.wait()?;
             if news.signals.intersects(READABLE) {
                 self.signalled()?;
-                if let Some(status) = self.server.child.try_wait()?
-                    && let Some(ending) = self.over(status)?
-                {
-                    return Ok(ending);
-                }
+                self.status = self.server.child.try_wait()?;
             }
             self.look(news);
         }
@@ -369,7 +426,7 @@ impl<'a, B: Between> Relay<'a, B> {
         let mut places: Vec<fn(&mut News) -> &mut PollFlags> = Vec::with_capacity(7);
         fds.push(PollFd::new(self.signals.stream(), PollFlags::IN));
         places.push(|news| &mut news.signals);
-        if self.reading && !server.to_server.is_full() {
+        if self.reading && (!server.to_server.is_full() || self.between.takes_everything()) {
             fds.push(PollFd::new(&stdin, PollFlags::IN));
             places.push(|news| &mut news.stdin);
         }
@@ -463,7 +520,7 @@ impl<'a, B: Between> Relay<'a, B> {
             Ok(0) | Err(_) => {
                 self.server.stdout = None;
                 let mut out = Out::default();
-                out.close_client = true;
+                out.close_client = !self.between.outlives();
                 self.between.closed(Direction::ToClient, &mut out);
                 self.act(out);
                 false
@@ -541,7 +598,7 @@ impl<'a, B: Between> Relay<'a, B> {
     /// The server does not read its stdin any more: nobody reads what the client writes.
     fn server_deaf(&mut self) {
         self.server.to_server.clear();
-        if self.server.stdin.take().is_some() && self.reading {
+        if self.server.stdin.take().is_some() && self.reading && !self.between.outlives() {
             self.reading = false;
             let mut out = Out::default();
             self.between.closed(Direction::ToServer, &mut out);
@@ -576,11 +633,16 @@ impl<'a, B: Between> Relay<'a, B> {
 
     fn signalled(&mut self) -> Result<(), StartError> {
         for number in self.signals.take() {
-            if self.between.signal(number)
-                && let Some(signal) = Signal::from_named_raw(number)
-                && self.server.child.try_wait()?.is_none()
-            {
-                self.kill(signal);
+            match self.between.signal(number) {
+                OnSignal::Ignore => {}
+                OnSignal::Die => self.end = Some(Ending::Signal(number)),
+                OnSignal::Pass => {
+                    if let Some(signal) = Signal::from_named_raw(number)
+                        && self.server.child.try_wait()?.is_none()
+                    {
+                        self.kill(signal);
+                    }
+                }
             }
         }
         Ok(())
@@ -607,6 +669,8 @@ impl<'a, B: Between> Relay<'a, B> {
         if restart {
             let server = Server::of(self.between.start()?)?;
             self.server = server;
+            self.status = None;
+            self.begin();
             return Ok(None);
         }
         while patient && self.client.open && !self.client.queue.is_empty() {
