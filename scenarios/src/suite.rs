@@ -134,7 +134,7 @@ impl Suite {
     /// The scenarios of these files, in any order.
     pub fn from_files(files: impl IntoIterator<Item = SuiteFile>) -> Self {
         let mut files: Vec<SuiteFile> = files.into_iter().collect();
-        files.sort_by(|a, b| a.path.cmp(&b.path));
+        files.sort_by(|a, b| id_of(&a.path).cmp(id_of(&b.path)).then(a.path.cmp(&b.path)));
         let mut this = Self::default();
         let mut ids = BTreeSet::new();
         for file in files {
@@ -256,6 +256,11 @@ fn plain(filter: &str) -> &str {
 /// The file's part of a case's id.
 pub fn file_of(id: &str) -> &str {
     id.split('#').next().unwrap_or(id)
+}
+
+/// The path of a file without its extension.
+fn id_of(path: &str) -> &str {
+    path.rsplit_once('.').map_or(path, |(id, _)| id)
 }
 
 /// One part of several, so that a suite can be run on several machines.
