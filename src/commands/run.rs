@@ -7,10 +7,14 @@ mod selection;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dsh_reports::{Conclusion, Origin, Run, Selection, SkipReason, Skipped, Subject, SubjectKind};
+use dsh_reports::{
+    Conclusion, Origin, Place, Run, Selection, SkipReason, Skipped, Stale, Subject, SubjectKind,
+};
 use dsh_scenarios::Profile;
-use dsh_scenarios::run::{Setup, Summary};
-use dsh_scenarios::subject::{CallError, InProcessSource, Launch, Pool, SubjectSource};
+use dsh_scenarios::run::{Known, Setup, Staleness, SubjectFile, Summary};
+use dsh_scenarios::subject::{
+    CallError, Description, InProcessSource, Launch, Pool, SubjectSource,
+};
 use dsh_scenarios::suite::Shard;
 
 use crate::cli::Global;
@@ -20,8 +24,8 @@ use crate::output::complain;
 use crate::progress::Progress;
 use crate::shell::Shell;
 use crate::signals::{Interruption, interruptible};
-use gathered::Gathered;
 pub(super) use gathered::quoted;
+use gathered::{Gathered, How};
 use selection::{Chosen, Refused, Wanted};
 
 /// Run the scenario suite against a harness
@@ -124,6 +128,7 @@ struct Plan {
     args: Args,
     chosen: Chosen,
     delivery: Delivery,
+    subject: Option<SubjectFile>,
     seed: u64,
 }
 
@@ -135,6 +140,12 @@ impl Plan {
             let message = "several formats need --out: the folder they go into";
             return Err(Refused::usage(message));
         }
+        let subject = match &args.subject {
+            None => None,
+            Some(file) => {
+                Some(SubjectFile::read(file).map_err(|error| Refused::usage(error.to_string()))?)
+            }
+        };
         let chosen = Chosen::read(&Wanted {
             filters: &args.filter,
             suite: args.suite.as_deref(),
@@ -145,6 +156,7 @@ impl Plan {
             shell: shell.clone(),
             progress: Progress::new(shell.stderr_is_terminal, global.quiet),
             chosen,
+            subject,
             delivery: delivery.with_badge(args.badge.clone()),
             seed: args.seed.unwrap_or_else(crate::shell::seed),
             args,
@@ -167,12 +179,12 @@ impl Plan {
         words.join(" ")
     }
 
-    async fn carry_out(mut self, interruption: Interruption) -> Exit {
+    async fn carry_out(self, interruption: Interruption) -> Exit {
         let source = match self.source().await {
             Ok(source) => source,
             Err(error) => return self.not_started(&error),
         };
-        let (mut run, summary) = tokio::select! {
+        let (run, summary) = tokio::select! {
             biased;
             () = interruption.stop.cancelled() => {
                 source.close().await;
@@ -181,7 +193,6 @@ impl Plan {
             done = self.cases(Arc::clone(&source), &interruption) => done,
         };
         source.close().await;
-        self.conclude(&mut run, summary, source.description());
         let report = forms::report(vec![run], summary.interrupted);
         match self.delivery.deliver(&report) {
             Err(Exit::OurFault) => Exit::OurFault,
@@ -197,8 +208,11 @@ impl Plan {
         if self.args.in_process {
             return Ok(Arc::new(InProcessSource::new()));
         }
-        let program = self.shell.program.display().to_string();
-        Ok(Arc::new(Pool::start(Launch::built_in(program)).await?))
+        let launch = match &self.subject {
+            Some(file) => file.launch.clone(),
+            None => Launch::built_in(self.shell.program.display().to_string()),
+        };
+        Ok(Arc::new(Pool::start(launch).await?))
     }
 
     fn setup(&self, interruption: &Interruption) -> Setup {
@@ -206,33 +220,90 @@ impl Plan {
         if let Some(path) = self.shell.variable("PATH") {
             path.clone_into(&mut setup.path);
         }
-        setup.foreign = self.args.subject.is_some();
+        setup.foreign = self.subject.as_ref().is_some_and(|file| file.foreign);
         setup.keep_transcripts = self.args.keep;
         setup.cancel = interruption.token.clone();
         setup
     }
 
     async fn cases(
-        &mut self,
+        &self,
         source: Arc<dyn SubjectSource>,
         interruption: &Interruption,
     ) -> (Run, Summary) {
+        let description = self.judged_as(source.description());
         let mut gathered = Gathered::new(
             &self.chosen.cases,
-            self.delivery.artifacts.clone(),
-            self.args.keep,
-            self.repeat(),
-            self.progress.line("scenarios"),
+            How {
+                artifacts: self.delivery.artifacts.clone(),
+                keep: self.args.keep,
+                repeat: self.repeat(),
+                known: self.known(),
+                line: self.progress.line("scenarios"),
+            },
         );
-        let mut cases = self.chosen.cases.clone();
+        let (mut cases, unclaimed): (Vec<_>, Vec<_>) = self
+            .chosen
+            .cases
+            .iter()
+            .cloned()
+            .partition(|case| description.profiles.contains(&case.scenario.profile));
+        for case in &unclaimed {
+            gathered.unclaimed(case, &description.name);
+        }
         shuffle(&mut cases, self.seed);
         let setup = Arc::new(self.setup(interruption));
         let jobs = usize::from(self.args.jobs.unwrap_or_else(default_jobs));
         let summary =
             dsh_scenarios::run::run(cases, source, setup, None, jobs, &mut gathered).await;
         let mut run = self.blank();
+        run.stale = self.stale(gathered.known());
         run.cases = gathered.cases;
+        self.conclude(&mut run, summary, &description);
         (run, summary)
+    }
+
+    /// Who the subject says it is, with the profiles that its file has it judged by.
+    fn judged_as(&self, description: &Description) -> Description {
+        let mut judged = description.clone();
+        let file = self.subject.as_ref();
+        if let Some(profiles) = file.and_then(|file| file.profiles.as_ref()) {
+            judged.profiles.clone_from(profiles);
+        }
+        judged
+    }
+
+    fn ids(&self) -> impl Iterator<Item = &str> + Clone {
+        self.chosen.all.iter().map(|case| case.id.as_str())
+    }
+
+    /// The subject's known failures.
+    fn known(&self) -> Known {
+        let file = self.subject.as_ref();
+        let mut known = file.map(|file| file.known.clone()).unwrap_or_default();
+        known.begin(self.ids());
+        known
+    }
+
+    fn stale(&self, known: &Known) -> Vec<Stale> {
+        let file = self.args.subject.as_ref();
+        let stale = |stale: dsh_scenarios::run::Stale| Stale {
+            case: stale.entry,
+            reason: match stale.why {
+                Staleness::Unknown(None) => "no case is called that; take it out".to_owned(),
+                Staleness::Unknown(Some(nearest)) => {
+                    format!("no case is called that; did you mean {nearest}?")
+                }
+                Staleness::Passes => {
+                    "it is a known failure and does not fail any more; take it out".to_owned()
+                }
+            },
+            source: file.map(|file| Place {
+                file: file.display().to_string(),
+                line: Some(stale.line),
+            }),
+        };
+        known.stale(self.ids()).into_iter().map(stale).collect()
     }
 
     /// A run of this subject without any case yet.
@@ -247,16 +318,15 @@ impl Plan {
         run
     }
 
-    fn conclude(
-        &self,
-        run: &mut Run,
-        summary: Summary,
-        description: &dsh_scenarios::subject::Description,
-    ) {
+    fn conclude(&self, run: &mut Run, summary: Summary, description: &Description) {
         run.subject.name.clone_from(&description.name);
         run.subject.version = Some(description.version.clone());
-        if self.args.subject.is_none() {
-            run.subject.origin = Some(Origin::BuiltIn);
+        match &self.subject {
+            None => run.subject.origin = Some(Origin::BuiltIn),
+            Some(file) => {
+                run.subject.origin = Some(Origin::Command);
+                run.subject.command.clone_from(&file.launch.command);
+            }
         }
         run.profiles = description
             .profiles

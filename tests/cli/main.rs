@@ -10,5 +10,7 @@ mod probes;
 mod query;
 mod reference;
 mod refused;
+mod report;
+mod run;
 mod support;
 mod tap;

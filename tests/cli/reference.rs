@@ -16,6 +16,8 @@ fn every_command_has_help_with_examples_within_80_columns() {
     let desk = Desk::new();
     for command in [
         &["check"][..],
+        &["run"],
+        &["report"],
         &["query"],
         &["servers"],
         &["deployment"],
@@ -41,7 +43,14 @@ fn lists_are_there_as_text_and_as_records() {
     desk.run(&["list", "servers"])
         .ended(0)
         .out_has("typescript-language-server");
-    for what in ["clauses", "probes", "servers"] {
+    desk.run(&["list", "monitors"]).ended(0).out_has("WIRE-7");
+    desk.run(&["list", "scenarios"]).ended(0).out_has("cancel/");
+    let some = desk.run(&["list", "scenarios", "cancel/"]).ended(0);
+    assert!(!some.out.contains("crash/"));
+    desk.run(&["list", "scenarios", "cancle/x"])
+        .ended(5)
+        .err_has("cancle/x");
+    for what in ["clauses", "probes", "servers", "scenarios", "monitors"] {
         let said = desk.run(&["list", what, "--format", "json"]).ended(0);
         let records: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         assert!(records.as_array().is_some_and(|all| !all.is_empty()));
@@ -61,6 +70,28 @@ fn a_clause_is_explained_and_an_unknown_one_suggests_another() {
     desk.run(&["explain", "QUA-60"])
         .ended(2)
         .err_has("did you mean QUA-6?");
+}
+
+#[test]
+fn a_scenario_is_explained_and_an_unknown_one_suggests_another() {
+    let desk = Desk::new();
+    desk.run(&["explain", "cancel/before-it-starts"])
+        .ended(0)
+        .out_has("CAN-1 MUST")
+        .out_has("scenarios/suite/cancel/before-it-starts.yaml:1")
+        .out_has("dsh-conform run cancel/before-it-starts --in-process");
+    desk.run(&["explain", "scenarios/suite/cancel/before-it-starts.yaml"])
+        .ended(0);
+    desk.run(&["explain", "cancel/before-it-start"])
+        .ended(2)
+        .err_has("did you mean cancel/before-it-starts?");
+    desk.run(&["explain", "CAN-1"])
+        .ended(0)
+        .out_has("cancel/before-it-starts")
+        .out_has("cargo test -p");
+    desk.run(&["explain", "WIRE-7"])
+        .ended(0)
+        .out_has("messages");
 }
 
 #[test]

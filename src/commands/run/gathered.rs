@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use dsh_reports::{Case, Place, TranscriptRef, Verdict, around};
 use dsh_scenarios::format;
-use dsh_scenarios::run::{CaseResult, Observer};
+use dsh_scenarios::run::{CaseResult, Known, Observer};
 use dsh_transcript::{Event, jsonl};
 
 use super::clauses::level_of;
@@ -18,32 +19,53 @@ use crate::progress::Line;
 pub(super) struct Gathered {
     pub(super) cases: Vec<Case>,
     wanted: BTreeMap<String, Arc<format::Case>>,
-    artifacts: Artifacts,
-    keep: bool,
-    repeat: String,
-    line: Line,
+    how: How,
     red: u64,
 }
 
+/// What is done with results.
+pub(super) struct How {
+    pub(super) artifacts: Artifacts,
+    /// Whether all transcripts are kept.
+    pub(super) keep: bool,
+    /// The command, without the case, that runs in the same way.
+    pub(super) repeat: String,
+    pub(super) known: Known,
+    pub(super) line: Line,
+}
+
 impl Gathered {
-    /// For these cases. `repeat` is the command, without the case, that runs in the same way.
-    pub(super) fn new(
-        cases: &[Arc<format::Case>],
-        artifacts: Artifacts,
-        keep: bool,
-        repeat: String,
-        line: Line,
-    ) -> Self {
+    /// For these cases.
+    pub(super) fn new(cases: &[Arc<format::Case>], how: How) -> Self {
         let by_id = |case: &Arc<format::Case>| (case.id.clone(), Arc::clone(case));
         Self {
             cases: Vec::new(),
             wanted: cases.iter().map(by_id).collect(),
-            artifacts,
-            keep,
-            repeat,
-            line,
+            how,
             red: 0,
         }
+    }
+
+    /// The known failures, as they look by now.
+    pub(super) fn known(&self) -> &Known {
+        &self.how.known
+    }
+
+    /// Takes a case that is not run, since the subject is not judged by its profile.
+    pub(super) fn unclaimed(&mut self, case: &format::Case, subject: &str) {
+        let profile = case.scenario.profile;
+        self.ended(CaseResult {
+            id: case.id.clone(),
+            verdict: Verdict::NotApplicable,
+            message: format!("{subject} does not claim the profile {profile}"),
+            expected: None,
+            got: None,
+            clauses: case.scenario.clauses.clone(),
+            decisive: None,
+            duration: Duration::ZERO,
+            transcript: Vec::new(),
+            snapshots: Vec::new(),
+        });
     }
 
     fn case(&self, result: CaseResult) -> Case {
@@ -70,12 +92,15 @@ impl Gathered {
         }
         case.level = level_of(case.about());
         if has_a_reason(result.verdict) {
-            case.reproduce = Some(format!("{} {}", self.repeat, quoted(&result.id)));
+            case.reproduce = Some(format!("{} {}", self.how.repeat, quoted(&result.id)));
             case.evidence = evidence(&result.transcript, result.decisive);
         }
-        let wanted = self.keep || case.verdict.is_red();
+        let wanted = self.how.keep || case.verdict.is_red();
         if wanted && !result.transcript.is_empty() {
-            let path = self.artifacts.below(&result.id.replace('#', "+"), "jsonl");
+            let path = self
+                .how
+                .artifacts
+                .below(&result.id.replace('#', "+"), "jsonl");
             match write(&path, &result.transcript) {
                 Ok(()) => {
                     case.transcript = Some(TranscriptRef {
@@ -95,7 +120,8 @@ impl Gathered {
 }
 
 impl Observer for Gathered {
-    fn ended(&mut self, result: CaseResult) {
+    fn ended(&mut self, mut result: CaseResult) {
+        self.how.known.apply(&mut result);
         self.red += u64::from(result.verdict.is_red());
         let case = self.case(result);
         self.cases.push(case);
@@ -104,7 +130,7 @@ impl Observer for Gathered {
             red => format!(", {red} red"),
         };
         let (done, all) = (self.cases.len(), self.wanted.len());
-        self.line.say(&format!("{done} of {all} cases{red}"));
+        self.how.line.say(&format!("{done} of {all} cases{red}"));
     }
 }
 
