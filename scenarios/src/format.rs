@@ -7,8 +7,9 @@
 //!
 //! Templates in texts, filled in when the case runs: `${workspace}`, `${workspaceUri}`,
 //! `${uri:a b.ts}` (the URI of a file of the workspace), `${root}` (the folder the workspace lies
-//! in, for what lies beside it). In `server` the templates of the fake server's script hold
-//! besides, which it fills in itself; `$${` writes `${`.
+//! in, for what lies beside it), `${seed}` (of the run, for what is drawn at random). In `server`
+//! the templates of the fake server's script hold besides, which it fills in itself; `$${` writes
+//! `${`.
 //!
 //! `$(axis)` and `$(axis.member)` stand for values of the matrix, and are filled in before anything
 //! else. A text that is one of them and nothing else becomes the value, whatever its type, keys

@@ -85,6 +85,8 @@ pub struct Setup {
     pub foreign: bool,
     /// How long a case may take.
     pub budget: Budget,
+    /// What scenarios draw at random follows from it: `${seed}`.
+    pub seed: u64,
     /// Whether transcripts of cases that are not red are kept too.
     pub keep_transcripts: bool,
     /// Ends the run: cases that have begun are cut short and cleaned up.
@@ -101,6 +103,7 @@ impl Setup {
             temp: temp.into(),
             foreign: false,
             budget: Budget::default(),
+            seed: 0,
             keep_transcripts: false,
             cancel: CancellationToken::new(),
         }

@@ -222,6 +222,7 @@ impl Plan {
         }
         setup.foreign = self.subject.as_ref().is_some_and(|file| file.foreign);
         setup.keep_transcripts = self.args.keep;
+        setup.seed = self.seed;
         setup.cancel = interruption.token.clone();
         setup
     }

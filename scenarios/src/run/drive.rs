@@ -189,7 +189,7 @@ impl<'a> Driver<'a> {
                 "the fake server's program {program} does not exist"
             )));
         }
-        let mut stage = Stage::new(&setup.temp, &setup.executable)?;
+        let mut stage = Stage::new(&setup.temp, &setup.executable, setup.seed)?;
         let fault = |what: &str, error: String| Stop::Fault(format!("{what}: {error}"));
         let scenario = stage
             .places
@@ -872,8 +872,25 @@ impl<'a> Driver<'a> {
             }
             None => return,
         };
-        let text = redact::redact(&text, &self.stage.places);
+        let started = self.trace.events().iter();
+        let mut pids: Vec<u32> = started
+            .filter_map(|event| match event.body {
+                EventBody::ProcessStarted { pid, .. } => Some(pid),
+                _ => None,
+            })
+            .collect();
+        pids.extend(self.subject.pid());
+        let varying = redact::Varying {
+            places: &self.stage.places,
+            home: self.scenario.environment.get("HOME").map(String::as_str),
+            pids: &pids,
+        };
+        let text = redact::redact(&text, varying);
         self.snapshots.push((name.to_owned(), text));
+        // Whichever came first: they stand in the order of the steps.
+        let calls = &self.calls;
+        let place = |(name, _): &(String, String)| calls.get_index_of(name.as_str());
+        self.snapshots.sort_by_key(place);
     }
 }
 

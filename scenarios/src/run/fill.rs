@@ -1,7 +1,8 @@
-//! Templates of a scenario: `${workspace}`, `${workspaceUri}`, `${uri:FILE}`, `${root}`, `${fake}`.
+//! Templates of a scenario: `${workspace}`, `${workspaceUri}`, `${uri:FILE}`, `${root}`, `${fake}`,
+//! `${seed}`.
 //!
-//! What stands in the script of a fake server is filled in by that server, except for `${root}`,
-//! which it does not know. A name that is none of these stays as it is, since files of a workspace
+//! What stands in the script of a fake server is filled in by that server, except for `${root}` and
+//! `${seed}`, which it does not know. A name that is none of these stays as it is, since files of a workspace
 //! may well have such texts in them. `$${` is a literal `${`.
 
 use std::path::{Component, Path, PathBuf};
@@ -19,6 +20,8 @@ pub(crate) struct Places {
     pub(crate) workspace: PathBuf,
     /// The program that contains the fake server.
     pub(crate) fake: PathBuf,
+    /// The seed of the run.
+    pub(crate) seed: u64,
 }
 
 impl Places {
@@ -44,6 +47,7 @@ impl Places {
             "workspaceUri" => Some(uri_of(&self.workspace)),
             "root" => Some(text(&self.root)),
             "fake" => Some(text(&self.fake)),
+            "seed" => Some(self.seed.to_string()),
             _ => {
                 let file = name.strip_prefix("uri:")?;
                 Some(uri_of(&self.path(file)))
@@ -66,10 +70,10 @@ impl Places {
         let mut scripts = Vec::new();
         set_aside(&mut whole, &mut scripts);
         let mut whole = fill(&Value::Object(whole), &|name| self.value(name), true);
-        let root = |name: &str| (name == "root").then(|| text(&self.root));
+        let ours = |name: &str| matches!(name, "root" | "seed").then(|| self.value(name))?;
         for (pointer, script) in scripts {
             if let Some(place) = whole.pointer_mut(&pointer) {
-                *place = fill(&script, &root, false);
+                *place = fill(&script, &ours, false);
             }
         }
         serde_json::from_value(whole)
@@ -189,6 +193,7 @@ mod tests {
             root: "/r".into(),
             workspace: "/r/ws".into(),
             fake: "/bin/fake".into(),
+            seed: 7,
         }
     }
 
@@ -200,6 +205,7 @@ mod tests {
             ("${uri:a b#.ts}", "file:///r/ws/a%20b%23.ts"),
             ("${uri:../x.ts}", "file:///r/x.ts"),
             ("${root}${fake}", "/r/bin/fake"),
+            ("seed ${seed}", "seed 7"),
             ("$${workspace} ${x} ${root", "${workspace} ${x} ${root"),
         ] {
             assert_eq!(places().text(text), filled, "{text}");
@@ -212,7 +218,7 @@ mod tests {
             "title": "t",
             "clauses": ["INI-1"],
             "profile": "transient",
-            "server": [{"on": "start", "do": [{"note": {"message": "${workspace} ${root} $${x"}}]}],
+            "server": [{"on": "start", "do": [{"note": {"message": "${workspace} ${root} ${seed} $${x"}}]}],
             "steps": [
                 {"perform": {"process": 1, "do": [{"note": {"message": "${uri:a.ts}${root}"}}]}},
                 {"wait": {"received": "hover", "params": {"u": "${uri:a.ts}"}}},
@@ -223,7 +229,7 @@ mod tests {
         let note = |pointer: &str| filled.pointer(pointer).cloned().unwrap_or_default();
         assert_eq!(
             note("/server/rules/0/do/0/note/message"),
-            "${workspace} /r $${x"
+            "${workspace} /r 7 $${x"
         );
         assert_eq!(note("/steps/0/perform/do/0/note/message"), "${uri:a.ts}/r");
         assert_eq!(note("/steps/1/wait/params/u"), "file:///r/ws/a.ts");

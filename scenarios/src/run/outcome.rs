@@ -409,6 +409,7 @@ mod tests {
             root: "/r".into(),
             workspace: "/r/ws".into(),
             fake: "/fake".into(),
+            seed: 7,
         };
         let (_, marks) = place::unmark("ab⟦m⟧");
         let markers = Markers::from([("a.ts".to_owned(), marks)]);

@@ -40,7 +40,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     /// Makes the folders below `temp`.
-    pub(crate) fn new(temp: &Path, fake: &Path) -> Result<Self, StageError> {
+    pub(crate) fn new(temp: &Path, fake: &Path, seed: u64) -> Result<Self, StageError> {
         let failed = |path: &Path| {
             let path = path.display().to_string();
             move |error| StageError::Io { path, error }
@@ -67,6 +67,7 @@ impl Stage {
                 root,
                 workspace,
                 fake,
+                seed,
             },
             markers: Markers::new(),
         })

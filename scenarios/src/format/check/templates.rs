@@ -5,7 +5,7 @@ use super::Checker;
 use crate::format::diagnostic::nearest;
 
 /// Templates that stand alone.
-const NAMES: [&str; 4] = ["workspace", "workspaceUri", "root", "fake"];
+const NAMES: [&str; 5] = ["workspace", "workspaceUri", "root", "fake", "seed"];
 
 impl Checker<'_> {
     pub(super) fn templates(&mut self) {
