@@ -27,6 +27,7 @@
 //!   who knew what.
 
 mod answers;
+mod audit;
 mod base;
 mod framing;
 mod initialize;
@@ -41,6 +42,8 @@ use dsh_transcript::Event;
 use crate::clause::Source;
 use crate::format::Who;
 use crate::{Clause, Clauses, Level, Profile};
+
+pub use audit::{audit, audit_clauses};
 
 use session::{Session, Step};
 

@@ -266,7 +266,7 @@ pub(super) fn cancellation(session: &Session, step: &Step<'_>, sink: &mut Sink<'
     if !session.in_order() {
         return;
     }
-    if step.is_end() && !session.over {
+    if step.ends_by_itself() && !session.over && !session.being_ended {
         never_answered(session, sink);
     }
     if !matches!(step.client_says(), Some(("$/cancelRequest", None))) {

@@ -84,6 +84,8 @@ pub(super) struct Session {
     pub(super) in_flight: HashSet<Id>,
     /// Those of them that were cancelled.
     pub(super) cancelled: HashSet<Id>,
+    /// Whether any request was ever cancelled.
+    pub(super) has_cancelled: bool,
     /// Ids of the server's requests without an answer.
     pub(super) owed: HashSet<Id>,
     /// Open documents by URI, as written.
@@ -206,15 +208,17 @@ impl<'a> Step<'a> {
         self.at("/params/id").cloned().map(Id)
     }
 
-    /// Whether the server's output or the process has ended with this event.
-    pub(super) fn is_end(&self) -> bool {
+    /// Whether the server ends its output, or itself, with this event, and nobody else does.
+    pub(super) fn ends_by_itself(&self) -> bool {
         matches!(
             self.event.body,
-            EventBody::ProcessEnded { .. }
-                | EventBody::Closed {
-                    direction: Direction::ToClient,
-                    ..
-                }
+            EventBody::ProcessEnded {
+                code: Some(_),
+                signal: None
+            } | EventBody::Closed {
+                direction: Direction::ToClient,
+                ..
+            }
         )
     }
 }
@@ -391,6 +395,7 @@ impl Session {
         if let Some(asked) = self.asked.get_mut(&id) {
             asked.cancelled.get_or_insert(step.event.seq);
             if asked.open > 0 {
+                self.has_cancelled = true;
                 self.cancelled.insert(id);
             }
         }

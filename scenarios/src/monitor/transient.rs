@@ -80,6 +80,7 @@ fn closes(session: &Session, uri: &str, sink: &mut Sink<'_>) {
 fn asks(session: &Session, step: &Step<'_>, method: &str, uri: &str, sink: &mut Sink<'_>) {
     const OPEN: &str = "a document that is open";
     sink.saw("WIRE-2");
+    sink.saw("HST-8");
     sink.saw("OPN-3");
     let Some(document) = session.documents.get(uri) else {
         let same = session
@@ -165,6 +166,9 @@ pub(super) fn one_at_a_time(session: &Session, step: &Step<'_>, sink: &mut Sink<
         let expected = "at most one request in flight";
         let got = format!("{} in flight besides", session.in_flight.len());
         sink.broken("WIRE-8", Who::Client, broken(message, expected, got));
+    }
+    if session.has_cancelled {
+        sink.saw("CAN-4");
     }
     if !session.cancelled.is_empty() {
         let message = format!("{method} while a cancelled request has no answer");
