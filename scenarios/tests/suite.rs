@@ -53,7 +53,10 @@ fn main() -> ExitCode {
         Ok(suite) => suite,
         Err(error) => panic!("{error}"),
     };
-    let trials = trials(suite, runtime.handle());
+    let mut trials = trials(suite, runtime.handle());
+    let handle = runtime.handle().clone();
+    let redaction = move || handle.block_on(redaction::the_same_everywhere());
+    trials.push(Trial::test(redaction::NAME, redaction));
     let code = libtest_mimic::run(&arguments, trials).exit_code();
     drop(runtime);
     code
@@ -74,6 +77,110 @@ fn subject(runtime: Runtime) -> ExitCode {
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("suite")
+}
+
+/// Texts that are compared with snapshots are the same wherever, whenever and by whom they are
+/// rendered.
+mod redaction {
+    use std::path::Path;
+
+    use dsh_scenarios::format::load;
+    use dsh_scenarios::run::{Setup, run_case};
+    use dsh_scenarios::subject::{InProcessSource, SubjectSource as _};
+    use dsh_transcript::EventBody;
+    use libtest_mimic::Failed;
+
+    pub(super) const NAME: &str = "redaction/the-same-everywhere";
+
+    /// What one rendering gives: the text of the snapshot, and the text as it was.
+    struct Rendered {
+        redacted: String,
+        raw: String,
+    }
+
+    /// Under two roots, two homes, two dates and two process ids the bytes are equal.
+    pub(super) async fn the_same_everywhere() -> Result<(), Failed> {
+        let [here, there] = [tempfile::tempdir()?, tempfile::tempdir()?];
+        let elsewhere = there.path().join("quite another folder");
+        std::fs::create_dir(&elsewhere)?;
+        let one = rendered(here.path(), "/home/ada", "2026-01-31T10:11:12.345Z").await?;
+        let other = rendered(&elsewhere, "${root}/o", "1999-12-01 23:59").await?;
+        // Nothing is proved by texts that had nothing to take out.
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let (raw_one, raw_other) = (lines(&one.raw), lines(&other.raw));
+        for what in ["root", "workspace", "home", "date", "pid", "uri"] {
+            let of = |raw: &[String]| raw.iter().find(|line| line.starts_with(what)).cloned();
+            let (first, second) = (of(&raw_one), of(&raw_other));
+            if first.is_none() || first == second {
+                return Err(format!("{what} does not vary: {first:?}, {second:?}").into());
+            }
+        }
+        if one.redacted != other.redacted {
+            let both = format!("{}\n--- and ---\n{}", one.redacted, other.redacted);
+            return Err(format!("the texts differ:\n{both}").into());
+        }
+        if !one.redacted.contains("pid ${pid}") || !one.redacted.contains("date ${date}") {
+            return Err(format!("nothing was taken out:\n{}", one.redacted).into());
+        }
+        Ok(())
+    }
+
+    async fn rendered(temp: &Path, home: &str, date: &str) -> Result<Rendered, Failed> {
+        let text = format!(
+            r#"title: Everything that varies, in one hover
+clauses: [TOOL-1]
+profile: tool
+environment: {{HOME: "{home}", TODAY: "{date}"}}
+server:
+  - on: textDocument/hover
+    do:
+      - reply:
+          contents: "root ${{root}}/x
+
+workspace ${{workspace}}/a.ts
+
+home ${{env:HOME}}/.config
+
+date ${{env:TODAY}}
+
+pid ${{pid}}
+
+uri ${{uri:a.ts}}"
+steps:
+  - tool: {{as: t, operation: hover, at: "a.ts:1:7", snapshot: true}}
+  - expect: {{t: {{contains: [workspace]}}}}
+"#
+        );
+        let loaded = load("redaction/varying", "varying.yaml", text.as_bytes());
+        let said: Vec<String> = loaded.diagnostics.iter().map(ToString::to_string).collect();
+        let Some(case) = loaded.cases.first() else {
+            return Err(said.join("\n").into());
+        };
+        let mut setup = Setup::new(std::env::current_exe()?, temp);
+        setup.keep_transcripts = true;
+        let source = InProcessSource::new();
+        let subject = source.take().await?;
+        let ran = run_case(case, &*subject, &setup, None).await;
+        source.give_back(subject, ran.sound).await;
+        let result = ran.result;
+        if result.verdict.is_red() {
+            return Err(format!("{}: {}", result.verdict, result.message).into());
+        }
+        let raw = result
+            .transcript
+            .iter()
+            .find_map(|event| match &event.body {
+                EventBody::Result { call, value, .. } if call == "t" => value["text"].as_str(),
+                _ => None,
+            });
+        let [(_, redacted)] = result.snapshots.as_slice() else {
+            return Err(format!("{:?}", result.snapshots).into());
+        };
+        Ok(Rendered {
+            redacted: redacted.clone(),
+            raw: raw.unwrap_or_default().to_owned(),
+        })
+    }
 }
 
 /// The whole suite; of one case that is named exactly, its file only, since a runner of tests that
