@@ -2,16 +2,19 @@
 
 mod clauses;
 mod gathered;
+mod power;
 mod selection;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use dsh_reports::{
-    Conclusion, Origin, Place, Run, Selection, SkipReason, Skipped, Stale, Subject, SubjectKind,
+    ClauseRef, Conclusion, Origin, Place, Run, Selection, SkipReason, Skipped, Stale, Subject,
+    SubjectKind,
 };
 use dsh_scenarios::Profile;
-use dsh_scenarios::run::{Known, Setup, Staleness, SubjectFile, Summary};
+use dsh_scenarios::run::{Known, Setup, Staleness, SubjectFile};
 use dsh_scenarios::subject::{
     CallError, Description, InProcessSource, Launch, Pool, SubjectSource,
 };
@@ -26,6 +29,7 @@ use crate::shell::Shell;
 use crate::signals::{Interruption, interruptible};
 pub(super) use gathered::quoted;
 use gathered::{Gathered, How};
+use power::Mutated;
 use selection::{Chosen, Refused, Wanted};
 
 /// Run the scenario suite against a harness
@@ -50,7 +54,7 @@ Examples:
 A failing scenario leaves its transcript in target/dsh-conform (or --out).")]
 pub(crate) struct Args {
     /// Scenarios to run: what their ids begin with, a glob over ids, or a .yaml file or folder;
-    /// `dsh-conform list scenarios` lists them
+    /// `dsh-conform list scenarios` lists them. With --mutants: what mutants' names begin with
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
     /// A subject file: how to start another harness, what it claims, what is known to fail
@@ -121,12 +125,20 @@ pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {
     }
 }
 
+/// How a run ended.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    interrupted: bool,
+    duration: Duration,
+}
+
 /// Everything that is decided before anything is started.
 struct Plan {
     shell: Shell,
     progress: Progress,
     args: Args,
     chosen: Chosen,
+    mutated: Option<Mutated>,
     delivery: Delivery,
     subject: Option<SubjectFile>,
     seed: u64,
@@ -146,16 +158,28 @@ impl Plan {
                 Some(SubjectFile::read(file).map_err(|error| Refused::usage(error.to_string()))?)
             }
         };
+        // With --mutants the filters mean mutants, and the shards are made of them.
+        let (filters, shard) = if args.mutants {
+            (&[][..], None)
+        } else {
+            (args.filter.as_slice(), args.shard)
+        };
+        let mutated = if args.mutants {
+            Some(Mutated::read(&args.filter, args.shard)?)
+        } else {
+            None
+        };
         let chosen = Chosen::read(&Wanted {
-            filters: &args.filter,
+            filters,
             suite: args.suite.as_deref(),
             profiles: &args.profile,
-            shard: args.shard,
+            shard,
         })?;
         Ok(Self {
             shell: shell.clone(),
             progress: Progress::new(shell.stderr_is_terminal, global.quiet),
             chosen,
+            mutated,
             subject,
             delivery: delivery.with_badge(args.badge.clone()),
             seed: args.seed.unwrap_or_else(crate::shell::seed),
@@ -184,16 +208,16 @@ impl Plan {
             Ok(source) => source,
             Err(error) => return self.not_started(&error),
         };
-        let (run, summary) = tokio::select! {
+        let (run, ended) = tokio::select! {
             biased;
             () = interruption.stop.cancelled() => {
                 source.close().await;
                 return Exit::Interrupted;
             }
-            done = self.cases(Arc::clone(&source), &interruption) => done,
+            done = self.work(Arc::clone(&source), &interruption) => done,
         };
         source.close().await;
-        let report = forms::report(vec![run], summary.interrupted);
+        let report = forms::report(vec![run], ended.interrupted);
         match self.delivery.deliver(&report) {
             Err(Exit::OurFault) => Exit::OurFault,
             delivered => match (Exit::of(&report), delivered) {
@@ -227,11 +251,22 @@ impl Plan {
         setup
     }
 
+    async fn work(
+        &self,
+        source: Arc<dyn SubjectSource>,
+        interruption: &Interruption,
+    ) -> (Run, Ended) {
+        match &self.mutated {
+            Some(mutated) => self.power(mutated, source, interruption).await,
+            None => self.cases(source, interruption).await,
+        }
+    }
+
     async fn cases(
         &self,
         source: Arc<dyn SubjectSource>,
         interruption: &Interruption,
-    ) -> (Run, Summary) {
+    ) -> (Run, Ended) {
         let description = self.judged_as(source.description());
         let mut gathered = Gathered::new(
             &self.chosen.cases,
@@ -260,8 +295,38 @@ impl Plan {
         let mut run = self.blank();
         run.stale = self.stale(gathered.known());
         run.cases = gathered.cases;
-        self.conclude(&mut run, summary, &description);
-        (run, summary)
+        run.cases.sort_by(|a, b| a.id.cmp(&b.id));
+        run.skipped = self.skipped(&run);
+        let ended = Ended {
+            interrupted: summary.interrupted,
+            duration: summary.duration,
+        };
+        let clauses = clauses::clauses(
+            &description.name,
+            &description.profiles,
+            self.chosen.all.iter().map(|case| &**case),
+            &run.skipped,
+        );
+        self.conclude(&mut run, &ended, &description, &clauses);
+        (run, ended)
+    }
+
+    /// The cases that were not run; those that were are in their order.
+    fn skipped(&self, run: &Run) -> Vec<Skipped> {
+        let mut skipped = self.chosen.skipped.clone();
+        let ran = |id: &str| {
+            let found = run.cases.binary_search_by(|case| case.id.as_str().cmp(id));
+            found.is_ok()
+        };
+        let ids = self.chosen.cases.iter().map(|case| &case.id);
+        let cases: Vec<String> = ids.filter(|id| !ran(id)).cloned().collect();
+        if !cases.is_empty() {
+            skipped.push(Skipped {
+                reason: SkipReason::Interrupted,
+                cases,
+            });
+        }
+        skipped
     }
 
     /// Who the subject says it is, with the profiles that its file has it judged by.
@@ -319,7 +384,14 @@ impl Plan {
         run
     }
 
-    fn conclude(&self, run: &mut Run, summary: Summary, description: &Description) {
+    /// Says who was judged, and draws the conclusion.
+    fn conclude(
+        &self,
+        run: &mut Run,
+        ended: &Ended,
+        description: &Description,
+        clauses: &[ClauseRef],
+    ) {
         run.subject.name.clone_from(&description.name);
         run.subject.version = Some(description.version.clone());
         match &self.subject {
@@ -334,39 +406,13 @@ impl Plan {
             .iter()
             .map(ToString::to_string)
             .collect();
-        run.duration_us = u64::try_from(summary.duration.as_micros()).unwrap_or(u64::MAX);
-        run.cases.sort_by(|a, b| a.id.cmp(&b.id));
-        run.skipped.clone_from(&self.chosen.skipped);
-        let ran = |id: &str| {
-            run.cases
-                .binary_search_by(|case| case.id.as_str().cmp(id))
-                .is_ok()
-        };
-        let missing: Vec<String> = self
-            .chosen
-            .cases
-            .iter()
-            .filter(|case| !ran(&case.id))
-            .map(|case| case.id.clone())
-            .collect();
-        if !missing.is_empty() {
-            run.skipped.push(Skipped {
-                reason: SkipReason::Interrupted,
-                cases: missing,
-            });
-        }
-        let clauses = clauses::clauses(
-            &description.name,
-            &description.profiles,
-            self.chosen.all.iter().map(|case| &**case),
-            &run.skipped,
-        );
-        let selection = if summary.interrupted {
+        run.duration_us = u64::try_from(ended.duration.as_micros()).unwrap_or(u64::MAX);
+        let selection = if ended.interrupted {
             Selection::Interrupted
         } else {
             Selection::All
         };
-        run.conclude(&clauses, selection);
+        run.conclude(clauses, selection);
     }
 
     /// The report of a subject that could not be started.

@@ -46,7 +46,7 @@ impl Refused {
         }
     }
 
-    fn nothing(message: impl Into<String>) -> Self {
+    pub(super) fn nothing(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
             exit: Exit::NothingSelected,
@@ -220,4 +220,11 @@ fn on_disk(filter: &str) -> Option<OnDisk> {
             below: None,
         },
     })
+}
+
+/// The name that is most like what was typed.
+pub(super) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> &'a str {
+    names
+        .min_by_key(|name| strsim::damerau_levenshtein(name, typed))
+        .unwrap_or_default()
 }

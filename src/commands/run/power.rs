@@ -1,0 +1,169 @@
+//! `run --mutants`: whether the suite notices a harness that breaks clauses.
+
+use std::sync::Arc;
+
+use dsh_reports::{Run, RunKind, SkipReason, Skipped};
+use dsh_scenarios::mutate::{self, Mutant, Mutants};
+use dsh_scenarios::subject::{Description, SubjectSource};
+use dsh_scenarios::suite::Shard;
+use dsh_scenarios::{Clause, Clauses, Judged, Level, Profile, Side};
+
+use super::clauses::level;
+use super::selection::{Refused, nearest};
+use super::{Ended, Plan, default_jobs};
+use crate::signals::Interruption;
+
+/// Mutants to run, each with its file, and those that are not.
+#[derive(Debug)]
+pub(super) struct Mutated {
+    mutants: Vec<(String, Mutant)>,
+    skipped: Vec<Skipped>,
+}
+
+impl Mutated {
+    /// The mutants whose names, or whose files, begin with one of the filters.
+    pub(super) fn read(filters: &[String], shard: Option<Shard>) -> Result<Self, Refused> {
+        for filter in filters {
+            if mutate::select(std::slice::from_ref(filter)).is_empty() {
+                let names = Mutants::embedded().iter().map(|(_, mutant)| &*mutant.name);
+                let nearest = nearest(filter, names);
+                return Err(Refused::nothing(format!(
+                    "no mutant begins with {filter:?}; did you mean {nearest}?"
+                )));
+            }
+        }
+        let selected = mutate::select(filters);
+        let is_mine = |mutant: &Mutant| shard.is_none_or(|shard| shard.has(&mutant.name));
+        let (mine, others): (Vec<_>, Vec<_>) = selected
+            .into_iter()
+            .partition(|(_, mutant)| is_mine(mutant));
+        if mine.is_empty() {
+            return Err(Refused::nothing(format!(
+                "nothing is selected: the shard has none of {} mutants; take fewer shards",
+                others.len()
+            )));
+        }
+        let name = |(_, mutant): &(String, Mutant)| mutant.name.clone();
+        let others: Vec<String> = others.iter().map(name).collect();
+        let known: Vec<String> = mine
+            .iter()
+            .map(name)
+            .chain(others.iter().cloned())
+            .collect();
+        let rest = Mutants::embedded()
+            .iter()
+            .map(|(_, mutant)| mutant.name.clone());
+        let rest: Vec<String> = rest.filter(|name| !known.contains(name)).collect();
+        let skipped = [
+            (SkipReason::NotSelected, rest),
+            (SkipReason::OtherShard, others),
+        ];
+        Ok(Self {
+            mutants: mine,
+            skipped: skipped
+                .into_iter()
+                .filter(|(_, cases)| !cases.is_empty())
+                .map(|(reason, cases)| Skipped { reason, cases })
+                .collect(),
+        })
+    }
+}
+
+impl Plan {
+    /// Runs the mutants on the cases of what the subject claims.
+    pub(super) async fn power(
+        &self,
+        mutated: &Mutated,
+        source: Arc<dyn SubjectSource>,
+        interruption: &Interruption,
+    ) -> (Run, Ended) {
+        let description = self.judged_as(source.description());
+        let mut cases = self.chosen.cases.clone();
+        cases.retain(|case| description.profiles.contains(&case.scenario.profile));
+        let line = self.progress.line("mutants");
+        line.say("running the scenarios without any");
+        let (mut done, mut survived, all) = (0_u64, 0_u64, mutated.mutants.len());
+        let mut heard = |result: &mutate::MutantResult| {
+            done += 1;
+            survived += u64::from(!matches!(result.fate, mutate::Fate::Killed { .. }));
+            line.say(&format!("{done} of {all}, {survived} not killed"));
+        };
+        let jobs = usize::from(self.args.jobs.unwrap_or_else(default_jobs));
+        let setup = self.setup(interruption);
+        let mutants = mutated.mutants.clone();
+        let began = std::time::Instant::now();
+        let power = mutate::run(mutants, cases, source, setup, jobs, &mut heard).await;
+        let mut run = self.blank();
+        run.kind = RunKind::Power;
+        run.cases = power
+            .results
+            .iter()
+            .map(mutate::MutantResult::reported)
+            .collect();
+        run.skipped.clone_from(&mutated.skipped);
+        let ran = |name: &str| {
+            power
+                .results
+                .iter()
+                .any(|result| result.mutant.name == name)
+        };
+        let names = mutated
+            .mutants
+            .iter()
+            .map(|(_, mutant)| mutant.name.clone());
+        let missing: Vec<String> = names.filter(|name| !ran(name)).collect();
+        if !missing.is_empty() {
+            run.skipped.push(Skipped {
+                reason: SkipReason::Interrupted,
+                cases: missing,
+            });
+        }
+        if !power.unfit.is_empty() {
+            run.remarks.push(format!(
+                "Cases that do not pass without any mutant, and so notice none: {}.",
+                power.unfit.join(", ")
+            ));
+        }
+        let ended = Ended {
+            interrupted: power.interrupted,
+            duration: began.elapsed(),
+        };
+        self.conclude(&mut run, &ended, &description, &watched(&description));
+        (run, ended)
+    }
+}
+
+/// The clauses that mutants can break, each with the reason that holds if none that was run does.
+fn watched(description: &Description) -> Vec<dsh_reports::ClauseRef> {
+    let claimed = |clause: &&Clause| {
+        let profiles = clause.profiles.iter();
+        clause.sides != [Side::Server]
+            && profiles
+                .clone()
+                .any(|profile: &Profile| description.profiles.contains(profile))
+    };
+    Clauses::embedded()
+        .iter()
+        .filter(claimed)
+        .map(|clause| dsh_reports::ClauseRef {
+            id: clause.id.clone(),
+            level: level(clause.level),
+            profiles: clause.profiles.iter().map(ToString::to_string).collect(),
+            statement: clause.statement.clone(),
+            not_run: unwatched(clause).to_owned(),
+        })
+        .collect()
+}
+
+fn unwatched(clause: &Clause) -> &'static str {
+    let tests = |judged: &Judged| matches!(judged, Judged::Unit | Judged::Source);
+    if Mutants::embedded().of(&clause.id).next().is_some() {
+        "the mutants that break it were killed for other clauses, or not run"
+    } else if clause.judged.iter().all(tests) {
+        "judged by tests of this project, not by scenarios"
+    } else if clause.level == Level::Should {
+        "no mutant breaks it, and none has to"
+    } else {
+        "no mutant breaks it"
+    }
+}
