@@ -9,6 +9,9 @@ use super::{Finding, MONITORS, MonitorInfo, Rules, examine};
 use crate::format::Who;
 use crate::{Clauses, Level, Profile};
 
+/// What is said of a clause whose subject matter does not occur.
+const NOT_THERE: &str = "nothing in the recording is about it";
+
 /// How many findings a case tells of, besides how many there are.
 const TOLD: usize = 3;
 
@@ -24,20 +27,22 @@ const WITHOUT_RECORD: [(&str, &str); 2] = [
     ),
 ];
 
-/// Judges a recording by the monitors of `profiles`: one case for each clause, in the order of the
-/// monitors. `transient` includes `lsp-base`; other profiles have no monitors.
+/// What a server can break; everything but the first two binds the client too.
+const OF_SERVER: [&str; 7] = [
+    "framing", "WIRE-6", "WIRE-7", "shape", "WIRE-1", "WIRE-5", "INI-5",
+];
+
+/// Judges what one side did in a recording: one case for each clause that binds it, in the order
+/// of the monitors. `rules` are as for [`judge`](super::judge).
 ///
-/// A clause whose subject matter does not occur in the recording is untestable. `foreign` says
-/// whether the client is a harness of somebody else's, for which decisions of this project are
-/// notes.
-pub fn audit(events: &[Event], profiles: &[Profile], foreign: bool) -> Vec<Case> {
-    let rules = Rules { profiles, foreign };
+/// A clause whose subject matter does not occur in the recording is untestable.
+pub fn audit(events: &[Event], rules: Rules<'_>, side: Who) -> Vec<Case> {
     let examined = examine(events, rules);
     let mut found: BTreeMap<&str, Vec<&Finding>> = BTreeMap::new();
-    for finding in &examined.findings {
+    for finding in examined.findings.iter().filter(|f| f.by == side) {
         found.entry(&finding.clause).or_default().push(finding);
     }
-    audited(profiles)
+    audited(rules.profiles, side)
         .map(|(clause, monitor)| {
             let level = level_of(clause);
             let case = |verdict, message: String| {
@@ -51,18 +56,15 @@ pub fn audit(events: &[Event], profiles: &[Profile], foreign: bool) -> Vec<Case>
                     let events = if *times == 1 { "event" } else { "events" };
                     case(Verdict::Pass, format!("holds in {times} {events}"))
                 }
-                (None, None) => {
-                    let message = "nothing in the recording is about it";
-                    case(Verdict::Untestable, message.to_owned())
-                }
+                (None, None) => case(Verdict::Untestable, NOT_THERE.to_owned()),
             }
         })
         .collect()
 }
 
-/// The clauses that [`audit`] judges by `profiles`, for the coverage of a report.
-pub fn audit_clauses(profiles: &[Profile]) -> Vec<ClauseRef> {
-    audited(profiles)
+/// The clauses that [`audit`] judges, for the coverage of a report.
+pub fn audit_clauses(profiles: &[Profile], side: Who) -> Vec<ClauseRef> {
+    audited(profiles, side)
         .map(|(id, _)| ClauseRef {
             id: id.to_owned(),
             level: level_of(id),
@@ -75,13 +77,16 @@ pub fn audit_clauses(profiles: &[Profile]) -> Vec<ClauseRef> {
                 })
                 .map(ToString::to_string)
                 .collect(),
-            not_run: "no monitor judged it".to_owned(),
+            not_run: NOT_THERE.to_owned(),
         })
         .collect()
 }
 
-/// Each clause once, with its first monitor.
-fn audited(profiles: &[Profile]) -> impl Iterator<Item = (&'static str, &'static MonitorInfo)> {
+/// Each clause that binds `side` once, with its first monitor.
+fn audited(
+    profiles: &[Profile],
+    side: Who,
+) -> impl Iterator<Item = (&'static str, &'static MonitorInfo)> + use<> {
     let transient = profiles.contains(&Profile::Transient);
     let all = move || {
         MONITORS
@@ -93,8 +98,15 @@ fn audited(profiles: &[Profile]) -> impl Iterator<Item = (&'static str, &'static
         .enumerate()
         .filter_map(move |(place, (clause, monitor))| {
             let first = all().position(|(other, _)| other == clause) == Some(place);
-            first.then_some((clause, monitor))
+            (first && binds(clause, side)).then_some((clause, monitor))
         })
+}
+
+fn binds(clause: &str, side: Who) -> bool {
+    match side {
+        Who::Server => OF_SERVER.contains(&clause),
+        Who::Client => !OF_SERVER[..2].contains(&clause),
+    }
 }
 
 fn level_of(id: &str) -> dsh_reports::Level {
@@ -138,12 +150,8 @@ fn failed(case: impl Fn(Verdict, String) -> Case, events: &[Event], findings: &[
         Level::Must => Verdict::Fail,
         Level::Should => Verdict::Note,
     };
-    let who = match decisive.by {
-        Who::Client => "client",
-        Who::Server => "server",
-    };
     let message = format!(
-        "{who}, event {}: {}{}",
+        "event {}: {}{}",
         decisive.seq,
         decisive.message,
         others(findings, decisive)
