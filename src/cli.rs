@@ -6,7 +6,7 @@ use std::io::Write as _;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    check, completions, deployment, explain, list, query, report, run, servers, subject_worker,
+    audit, check, completions, deployment, explain, list, query, report, run, servers, subject_worker,
 };
 use crate::exit::{Exit, STATUSES};
 use crate::output::{Color, complain};
@@ -68,6 +68,7 @@ enum Command {
     Report(report::Command),
     #[cfg(unix)]
     Tap(crate::commands::tap::Args),
+    Audit(audit::Args),
     #[cfg(unix)]
     #[command(hide = true)]
     Tamper(crate::commands::tamper::Args),
@@ -125,6 +126,7 @@ pub(crate) fn run() -> Exit {
         Command::Run(args) => run::run(&shell, cli.global, args),
         Command::Query(args) => query::run(&shell, args),
         Command::Report(command) => report::run(&shell, cli.global, &command),
+        Command::Audit(args) => audit::run(&shell, cli.global, &args),
         Command::Servers(command) => servers::run(&shell, cli.global, &command),
         Command::Deployment(command) => deployment::run(&shell, &command),
         Command::List(command) => list::run(&command),

@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod deployment;
@@ -12,6 +13,6 @@ pub(crate) mod servers;
 mod subject;
 pub(crate) mod subject_worker;
 #[cfg(unix)]
-pub(crate) mod tap;
-#[cfg(unix)]
 pub(crate) mod tamper;
+#[cfg(unix)]
+pub(crate) mod tap;

@@ -4,6 +4,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod audit;
 mod check;
 mod interruption;
 mod probes;
