@@ -6,7 +6,8 @@ use std::io::Write as _;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    audit, check, completions, deployment, explain, list, query, report, run, servers, subject_worker,
+    audit, check, completions, deployment, explain, list, query, report, run, servers,
+    subject_worker,
 };
 use crate::exit::{Exit, STATUSES};
 use crate::output::{Color, complain};
