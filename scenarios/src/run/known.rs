@@ -201,7 +201,7 @@ impl SubjectFile {
             strict_booleans: true,
         };
         let written: Written = serde_saphyr::from_str_with_options(text, options)
-            .map_err(|error| wrong(error.location(), first_line(&error.to_string())))?;
+            .map_err(|error| wrong(error.location(), in_our_words(&error.to_string())))?;
         let folder = path
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
@@ -232,10 +232,7 @@ impl SubjectFile {
         }
         Ok(Self {
             path: path.to_owned(),
-            launch: Launch {
-                directory,
-                ..Launch::new(command)
-            },
+            launch: Launch { command, directory },
             profiles: written.profiles,
             foreign: written.foreign,
             known,
@@ -282,9 +279,14 @@ fn entry(
     })
 }
 
-/// The YAML reader's message without the pieces of the text it may show below it.
-fn first_line(message: &str) -> String {
-    message.lines().next().unwrap_or_default().to_owned()
+/// The YAML reader's message, without the pieces of the text it may show below it.
+fn in_our_words(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    if line.starts_with("expected mapping start") {
+        "a map, `name: value`, should stand here".to_owned()
+    } else {
+        line.to_owned()
+    }
 }
 
 impl Entry {
@@ -434,7 +436,7 @@ known:
                 "a/b has no reason",
             ),
             ("command: [x]\nknown:\n  'a[': r\n", 3, 3, "is no pattern"),
-            ("command: [x]\nknown: [a]\n", 2, 8, "a map of cases"),
+            ("command: [x]\nknown: [a]\n", 2, 8, "a map, `name: value`"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.reason.contains(reason), "{text}: {error}");

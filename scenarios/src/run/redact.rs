@@ -135,6 +135,7 @@ mod tests {
             root: "/t/case".into(),
             workspace: "/t/case/ws a".into(),
             fake: "/t/bin/fake".into(),
+            seed: 0,
         };
         let varying = Varying {
             places: &places,

@@ -12,7 +12,7 @@ pub(super) const LONGEST: usize = 64 << 20;
 pub(super) enum Line {
     /// The bytes of a line, without its end.
     Whole(Vec<u8>),
-    /// A line of more bytes than allowed; it was skipped.
+    /// A line of more bytes than allowed; told as soon as that is known. The rest is skipped.
     TooLong,
     /// The stream ended, after so many bytes that are no whole line.
     End(Vec<u8>),
@@ -25,6 +25,7 @@ pub(super) struct Lines<R> {
     /// What has been read of the line that is under way, so that a read that is given up loses
     /// nothing.
     begun: Vec<u8>,
+    /// Whether the line under way was told to be too long.
     too_long: bool,
 }
 
@@ -48,20 +49,23 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             }
             let end = read.iter().position(|byte| *byte == b'\n');
             let part = &read[..end.unwrap_or(read.len())];
-            if !self.too_long {
-                if self.begun.len() + part.len() > self.limit {
-                    self.too_long = true;
-                    self.begun = Vec::new();
-                } else {
-                    self.begun.extend_from_slice(part);
-                }
+            let skipped = self.too_long;
+            if !skipped && self.begun.len() + part.len() > self.limit {
+                self.too_long = true;
+                self.begun = Vec::new();
+            } else if !skipped {
+                self.begun.extend_from_slice(part);
             }
             let used = part.len() + usize::from(end.is_some());
             self.reader.consume(used);
+            let too_long = self.too_long;
             if end.is_some() {
-                if std::mem::take(&mut self.too_long) {
-                    return Ok(Line::TooLong);
-                }
+                self.too_long = false;
+            }
+            if too_long && !skipped {
+                return Ok(Line::TooLong);
+            }
+            if end.is_some() && !too_long {
                 return Ok(Line::Whole(std::mem::take(&mut self.begun)));
             }
         }
@@ -105,9 +109,10 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_itself_is_allowed_and_a_line_too_long_to_end_keeps_nothing() {
+    fn the_limit_itself_is_allowed_and_a_line_that_never_ends_is_told_at_once() {
         let whole = [Line::Whole(b"12345".to_vec()), Line::End(Vec::new())];
         assert_eq!(lines(b"12345\n", 5, 2), whole);
-        assert_eq!(lines(b"123456", 5, 2), [Line::End(Vec::new())]);
+        let told = [Line::TooLong, Line::End(Vec::new())];
+        assert_eq!(lines(b"123456", 5, 2), told);
     }
 }

@@ -143,8 +143,8 @@ fn messages_are_counted_and_looked_into() {
     );
     holds_and_fails(
         &trace,
-        of(json!({"of": {"received": "exit"}, "header": "Content-Length: 53\r\n\r\n"})),
-        of(json!({"of": {"received": "exit"}, "header": "content-length: 53\r\n\r\n"})),
+        of(json!({"of": {"received": "exit"}, "header": "Content-Length: 50\r\n\r\n"})),
+        of(json!({"of": {"received": "exit"}, "header": "content-length: 50\r\n\r\n"})),
         Some(2),
         "its header",
     );
