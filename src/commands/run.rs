@@ -5,13 +5,14 @@ mod gathered;
 mod power;
 mod selection;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use dsh_reports::{
     ClauseRef, Conclusion, Origin, Place, Run, Selection, SkipReason, Skipped, Stale, Subject,
-    SubjectKind,
+    SubjectKind, Watch,
 };
 use dsh_scenarios::Profile;
 use dsh_scenarios::run::{Known, Setup, Staleness, SubjectFile};
@@ -307,7 +308,8 @@ impl Plan {
             self.chosen.all.iter().map(|case| &**case),
             &run.skipped,
         );
-        self.conclude(&mut run, &ended, &description, &clauses);
+        let watches = clauses::watches(&description.profiles);
+        self.conclude(&mut run, &ended, &description, (&clauses, &watches));
         (run, ended)
     }
 
@@ -390,7 +392,7 @@ impl Plan {
         run: &mut Run,
         ended: &Ended,
         description: &Description,
-        clauses: &[ClauseRef],
+        (clauses, watches): (&[ClauseRef], &BTreeMap<String, Watch>),
     ) {
         run.subject.name.clone_from(&description.name);
         run.subject.version = Some(description.version.clone());
@@ -412,7 +414,7 @@ impl Plan {
         } else {
             Selection::All
         };
-        run.conclude(clauses, selection);
+        run.conclude_watched(clauses, watches, selection);
     }
 
     /// The report of a subject that could not be started.

@@ -1,15 +1,25 @@
 //! Counting the cases of a run, and saying which clauses they judge.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conclusion::{Conclusion, Selection};
-use crate::model::{Case, ClauseCoverage, ClauseRef, Count, Run, Totals};
+use crate::model::{Case, ClauseCoverage, ClauseRef, Count, Run, Totals, Watch};
 use crate::verdict::{Level, Verdict};
 
 impl Run {
     /// Counts the cases, says which of `clauses` they cover, and draws the conclusion.
     pub fn conclude(&mut self, clauses: &[ClauseRef], selection: Selection) {
-        self.coverage = coverage(&self.cases, clauses);
+        self.conclude_watched(clauses, &BTreeMap::new(), selection);
+    }
+
+    /// The same where some of the clauses, by id, are judged by more than the cases that name them.
+    pub fn conclude_watched(
+        &mut self,
+        clauses: &[ClauseRef],
+        watches: &BTreeMap<String, Watch>,
+        selection: Selection,
+    ) {
+        self.coverage = coverage(&self.cases, clauses, watches);
         self.totals = totals(&self.cases, &self.coverage);
         self.conclusion = Conclusion::of(self, selection);
     }
@@ -24,7 +34,11 @@ fn says(case: &Case, clause: &str) -> Option<Verdict> {
         .then_some(case.verdict)
 }
 
-fn coverage(cases: &[Case], clauses: &[ClauseRef]) -> Vec<ClauseCoverage> {
+fn coverage(
+    cases: &[Case],
+    clauses: &[ClauseRef],
+    watches: &BTreeMap<String, Watch>,
+) -> Vec<ClauseCoverage> {
     let mut by_clause: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
     for case in cases {
         let mut seen: Vec<&str> = Vec::new();
@@ -35,16 +49,26 @@ fn coverage(cases: &[Case], clauses: &[ClauseRef]) -> Vec<ClauseCoverage> {
             }
         }
     }
+    let judged = cases
+        .iter()
+        .any(|case| case.verdict.is_judged() && case.verdict != Verdict::HarnessError);
+    let unwatched = Watch::default();
     clauses
         .iter()
         .map(|clause| {
-            let touching = by_clause
-                .get(clause.id.as_str())
-                .map_or(&[][..], Vec::as_slice);
+            let watch = watches.get(&clause.id).unwrap_or(&unwatched);
+            let names = || std::iter::once(&clause.id).chain(&watch.see);
+            let mut touching: Vec<&Case> = Vec::new();
+            for name in names() {
+                let more = by_clause.get(name.as_str()).into_iter().flatten();
+                touching.extend(more);
+            }
             let verdict = touching
                 .iter()
-                .filter_map(|case| says(case, &clause.id))
+                .flat_map(|case| names().filter_map(|name| says(case, name)))
                 .max_by_key(|verdict| verdict.weight());
+            let unbroken = (judged && !watch.monitors.is_empty()).then_some(Verdict::Pass);
+            let verdict = verdict.or(unbroken);
             let not_run = match (verdict, touching.first()) {
                 (Some(_), _) => None,
                 (None, None) => Some(clause.not_run.clone()),
@@ -56,11 +80,25 @@ fn coverage(cases: &[Case], clauses: &[ClauseRef]) -> Vec<ClauseCoverage> {
                 profiles: clause.profiles.clone(),
                 statement: clause.statement.clone(),
                 verdict,
-                cases: touching.iter().map(|case| case.id.clone()).collect(),
+                cases: ids(&touching),
+                see: watch.see.clone(),
+                monitors: watch.monitors.clone(),
                 not_run,
             }
         })
         .collect()
+}
+
+/// The ids of cases, each once.
+fn ids(cases: &[&Case]) -> Vec<String> {
+    let mut ids: Vec<String> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for case in cases {
+        if seen.insert(&case.id) {
+            ids.push(case.id.clone());
+        }
+    }
+    ids
 }
 
 fn totals(cases: &[Case], coverage: &[ClauseCoverage]) -> Totals {

@@ -30,7 +30,7 @@ pub use merge::{MergeError, merge};
 pub use model::{
     Case, ClauseCoverage, ClauseRef, Count, Evidence, FORMAT, Heard, OperationTimeline, Origin,
     Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped, Stale,
-    Subject, SubjectKind, Tool, Totals, TranscriptRef,
+    Subject, SubjectKind, Tool, Totals, TranscriptRef, Watch,
 };
 pub use read::{ReadError, read};
 pub use text::{TextOptions, duration, render_text};

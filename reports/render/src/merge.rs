@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conclusion::Selection;
-use crate::model::{Case, ClauseRef, Report, Run, Shard, SkipReason, Skipped};
+use crate::model::{Case, ClauseRef, Report, Run, Shard, SkipReason, Skipped, Watch};
 use crate::words;
 
 /// Why reports cannot be joined. A report is meant by the name it was given, its file's.
@@ -152,7 +152,7 @@ impl Parts {
             return Ok(runs.remove(0));
         }
         divided_alike(&names, &runs)?;
-        let clauses = clauses(&runs);
+        let (clauses, watches) = clauses(&runs);
         let interrupted = runs.iter().any(is_interrupted);
         let shards: BTreeSet<Shard> = runs.iter().filter_map(|run| run.shard).collect();
         let seeds: BTreeSet<Option<u64>> = runs.iter().map(|run| run.seed).collect();
@@ -196,7 +196,7 @@ impl Parts {
         } else {
             Selection::All
         };
-        whole.conclude(&clauses, selection);
+        whole.conclude_watched(&clauses, &watches, selection);
         Ok(whole)
     }
 }
@@ -308,11 +308,15 @@ fn skipped(runs: &[Run], ran: &BTreeSet<&str>) -> Vec<Skipped> {
 
 /// The clauses of all parts, each with a reason for not being judged that still holds: a reason
 /// that all parts give, else what the part says that did not leave it to another.
-fn clauses(runs: &[Run]) -> Vec<ClauseRef> {
+fn clauses(runs: &[Run]) -> (Vec<ClauseRef>, BTreeMap<String, Watch>) {
     let left = SkipReason::OtherShard.to_string();
     let mut order: Vec<&str> = Vec::new();
     let mut all: BTreeMap<&str, ClauseRef> = BTreeMap::new();
+    let mut watches: BTreeMap<String, Watch> = BTreeMap::new();
     for clause in runs.iter().flat_map(|run| &run.coverage) {
+        let watch = watches.entry(clause.clause.clone()).or_default();
+        extend_new(&mut watch.see, clause.see.clone());
+        extend_new(&mut watch.monitors, clause.monitors.clone());
         let reason = clause.not_run.as_deref().unwrap_or(&left);
         let known = all.entry(&clause.clause).or_insert_with(|| {
             order.push(&clause.clause);
@@ -328,5 +332,6 @@ fn clauses(runs: &[Run]) -> Vec<ClauseRef> {
             reason.clone_into(&mut known.not_run);
         }
     }
-    order.into_iter().filter_map(|id| all.remove(id)).collect()
+    let clauses = order.into_iter().filter_map(|id| all.remove(id)).collect();
+    (clauses, watches)
 }

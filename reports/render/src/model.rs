@@ -431,6 +431,16 @@ pub struct ClauseRef {
     pub not_run: String,
 }
 
+/// What judges a clause besides the cases that name it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// Clauses and rules that say the same or more: what is seen of them is seen of this one.
+    pub see: Vec<String>,
+    /// Monitors that look at every transcript: where a case was judged and they found nothing, the
+    /// clause holds.
+    pub monitors: Vec<String>,
+}
+
 /// What judged a clause, or why nothing did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -450,6 +460,12 @@ pub struct ClauseCoverage {
     /// The cases that judge it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cases: Vec<String>,
+    /// Clauses and rules that say the same or more, and by which it is judged too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub see: Vec<String>,
+    /// The monitors that look for it in every transcript.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub monitors: Vec<String>,
     /// Why none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_run: Option<String>,

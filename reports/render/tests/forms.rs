@@ -2,9 +2,12 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
 use dsh_reports::{
-    Conclusion, Report, Run, Selection, Subject, SubjectKind, TextOptions, Verdict, read,
-    render_badge, render_github, render_json, render_junit, render_markdown, render_text, schema,
+    Case, Conclusion, Report, Run, Selection, Subject, SubjectKind, TextOptions, Verdict, Watch,
+    read, render_badge, render_github, render_json, render_junit, render_markdown, render_text,
+    schema,
 };
 use support::{case, clauses, harness, mixed, power, report};
 
@@ -111,6 +114,36 @@ fn a_clause_that_no_case_is_for_can_be_broken() {
         Some("a/b is red for another reason")
     );
     assert_eq!((run.totals.must.held, run.totals.must.judged), (0, 1));
+}
+
+/// What looks at every transcript judges too; so does what says the same or more.
+#[test]
+fn a_clause_is_judged_by_monitors_and_by_what_it_refers_to() {
+    let watch = |see: &[&str], monitors: &[&str]| Watch {
+        see: see.iter().map(|id| (*id).to_owned()).collect(),
+        monitors: monitors.iter().map(|id| (*id).to_owned()).collect(),
+    };
+    let watches = BTreeMap::from([
+        ("CAN-2".to_owned(), watch(&[], &["order"])),
+        ("CAN-3".to_owned(), watch(&["CAN-1"], &[])),
+        ("CAN-4".to_owned(), watch(&["shape"], &["shapes"])),
+    ]);
+    let verdicts = |case: Case| {
+        let mut run = harness(vec![case]);
+        run.conclude_watched(&clauses(), &watches, Selection::All);
+        let verdict = |at: usize| run.coverage[at].verdict;
+        [verdict(0), verdict(1), verdict(2), verdict(3)]
+    };
+    let (pass, fail) = (Some(Verdict::Pass), Some(Verdict::Fail));
+    let mut judged = case("a/b", &["CAN-1"], Verdict::Pass, "");
+    assert_eq!(verdicts(judged.clone()), [pass, pass, pass, pass]);
+    judged.verdict = Verdict::Fail;
+    judged.broken = vec!["shape".to_owned()];
+    assert_eq!(verdicts(judged.clone()), [None, pass, None, fail]);
+    judged.broken.clear();
+    judged.verdict = Verdict::NotApplicable;
+    let applicable = Some(Verdict::NotApplicable);
+    assert_eq!(verdicts(judged), [applicable, None, applicable, None]);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dsh_reports::{ClauseRef, SkipReason, Skipped};
+use dsh_reports::{ClauseRef, SkipReason, Skipped, Watch};
 use dsh_scenarios::format::Case;
+use dsh_scenarios::monitor::MONITORS;
 use dsh_scenarios::{Clause, Clauses, Judged, Level, Profile, Side};
 
 /// Every clause that binds a harness, each with the reason that holds if no case judges it.
@@ -29,15 +30,59 @@ pub(super) fn clauses<'a>(
             *known = (*known).max(reason);
         }
     }
+    of_a_harness()
+        .map(|clause| {
+            let cases = by_clause.get(clause.id.as_str());
+            reference(clause, reason(clause, subject, claimed, cases))
+        })
+        .collect()
+}
+
+/// The clauses that bind a harness.
+pub(super) fn of_a_harness() -> impl Iterator<Item = &'static Clause> {
     Clauses::embedded()
         .iter()
-        .filter(|clause| clause.sides != [Side::Server])
-        .map(|clause| ClauseRef {
-            id: clause.id.clone(),
-            level: level(clause.level),
-            profiles: clause.profiles.iter().map(ToString::to_string).collect(),
-            statement: clause.statement.clone(),
-            not_run: reason(clause, subject, claimed, by_clause.get(clause.id.as_str())),
+        .filter(|clause| clause.sides != [Side::Server] && clause.profiles != [Profile::Server])
+}
+
+/// A clause as a report has it, with the reason that holds if nothing judges it.
+pub(super) fn reference(clause: &Clause, not_run: String) -> ClauseRef {
+    let profiles = clause.profiles.iter();
+    ClauseRef {
+        id: clause.id.clone(),
+        level: level(clause.level),
+        profiles: profiles
+            .filter(|profile| **profile != Profile::Server)
+            .map(ToString::to_string)
+            .collect(),
+        statement: clause.statement.clone(),
+        not_run,
+    }
+}
+
+/// What judges clauses besides the scenarios that name them: clauses that say the same, and the
+/// monitors that look at every transcript, those of what is claimed.
+pub(super) fn watches(claimed: &[Profile]) -> BTreeMap<String, Watch> {
+    let looking = |names: &[&str]| -> Vec<String> {
+        MONITORS
+            .iter()
+            .filter(|monitor| {
+                let watched = monitor.clauses.iter().any(|clause| names.contains(clause));
+                watched
+                    && (monitor.profile == Profile::LspBase || claimed.contains(&monitor.profile))
+            })
+            .map(|monitor| monitor.name.to_owned())
+            .collect()
+    };
+    of_a_harness()
+        .map(|clause| {
+            let see = clause.see.iter().map(String::as_str);
+            let names: Vec<&str> = std::iter::once(clause.id.as_str()).chain(see).collect();
+            let watch = Watch {
+                see: clause.see.clone(),
+                monitors: looking(&names),
+            };
+            (clause.id.clone(), watch)
         })
         .collect()
 }
@@ -59,6 +104,9 @@ fn reason(
             "{subject} does not claim the profile {}",
             profiles.join(" or ")
         );
+    }
+    if let Some(reason) = &clause.excluded {
+        return reason.trim_end_matches('.').to_owned();
     }
     match cases {
         Some(Some(reason)) => reason.to_string(),

@@ -1,14 +1,15 @@
 //! `run --mutants`: whether the suite notices a harness that breaks clauses.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dsh_reports::{Run, RunKind, SkipReason, Skipped};
+use dsh_reports::{Run, RunKind, SkipReason, Skipped, Watch};
 use dsh_scenarios::mutate::{self, Mutant, Mutants};
 use dsh_scenarios::subject::{Description, SubjectSource};
 use dsh_scenarios::suite::Shard;
-use dsh_scenarios::{Clause, Clauses, Judged, Level, Profile, Side};
+use dsh_scenarios::{Clause, Judged, Level};
 
-use super::clauses::level;
+use super::clauses::{of_a_harness, reference};
 use super::selection::{Refused, nearest};
 use super::{Ended, Plan, default_jobs};
 use crate::signals::Interruption;
@@ -128,34 +129,37 @@ impl Plan {
             interrupted: power.interrupted,
             duration: began.elapsed(),
         };
-        self.conclude(&mut run, &ended, &description, &watched(&description));
+        let clauses = watched(&description);
+        self.conclude(&mut run, &ended, &description, (&clauses, &references()));
         (run, ended)
     }
 }
 
 /// The clauses that mutants can break, each with the reason that holds if none that was run does.
 fn watched(description: &Description) -> Vec<dsh_reports::ClauseRef> {
-    let claimed = |clause: &&Clause| {
-        let profiles = clause.profiles.iter();
-        clause.sides != [Side::Server]
-            && profiles
-                .clone()
-                .any(|profile: &Profile| description.profiles.contains(profile))
-    };
-    Clauses::embedded()
-        .iter()
-        .filter(claimed)
-        .map(|clause| dsh_reports::ClauseRef {
-            id: clause.id.clone(),
-            level: level(clause.level),
-            profiles: clause.profiles.iter().map(ToString::to_string).collect(),
-            statement: clause.statement.clone(),
-            not_run: unwatched(clause).to_owned(),
+    of_a_harness()
+        .filter(|clause| {
+            let mut profiles = clause.profiles.iter();
+            profiles.any(|profile| description.profiles.contains(profile))
+        })
+        .map(|clause| reference(clause, unwatched(clause).to_owned()))
+        .collect()
+}
+
+/// A clause that another one says is watched where that one is.
+fn references() -> BTreeMap<String, Watch> {
+    of_a_harness()
+        .map(|clause| {
+            let (see, monitors) = (clause.see.clone(), Vec::new());
+            (clause.id.clone(), Watch { see, monitors })
         })
         .collect()
 }
 
-fn unwatched(clause: &Clause) -> &'static str {
+fn unwatched(clause: &Clause) -> &str {
+    if let Some(reason) = &clause.excluded {
+        return reason.trim_end_matches('.');
+    }
     let tests = |judged: &Judged| matches!(judged, Judged::Unit | Judged::Source);
     if Mutants::embedded().of(&clause.id).next().is_some() {
         "the mutants that break it were killed for other clauses, or not run"
