@@ -291,7 +291,7 @@ fn covers(other: &Rule, rule: &Rule) -> bool {
                 && other.when == rule.when)
 }
 
-/// Why the fake server would refuse a script, `${root}` in it filled in.
+/// Why the fake server would refuse a script, with what the runner fills in.
 fn refused(script: &Script) -> Option<String> {
     let refused = |script: &Script| match script.check() {
         Ok(()) => None,
@@ -301,18 +301,19 @@ fn refused(script: &Script) -> Option<String> {
     let reason = refused(script)?;
     // Most scripts are right as they are; only what is not is copied and looked at again.
     let mut value = serde_json::to_value(script).ok()?;
-    without_root(&mut value);
+    with_runners_templates(&mut value);
     serde_json::from_value(value).map_or(Some(reason), |filled| refused(&filled))
 }
 
-/// Puts something in place of `${root}`, which the runner fills in before a server sees it.
-fn without_root(value: &mut Value) {
+/// Puts something in place of `${root}` and `${seed}`, which the runner fills in before a server
+/// sees them.
+fn with_runners_templates(value: &mut Value) {
     match value {
-        Value::String(text) if text.contains("${root}") => {
-            *text = text.replace("${root}", "/folder");
+        Value::String(text) if text.contains("${") => {
+            *text = text.replace("${root}", "/folder").replace("${seed}", "1");
         }
-        Value::Array(items) => items.iter_mut().for_each(without_root),
-        Value::Object(members) => members.values_mut().for_each(without_root),
+        Value::Array(items) => items.iter_mut().for_each(with_runners_templates),
+        Value::Object(members) => members.values_mut().for_each(with_runners_templates),
         _ => {}
     }
 }
