@@ -5,6 +5,7 @@
 //! system's monotonic clock, and waits for an acknowledgement before it ends or closes something,
 //! so that nothing it reported is lost. When the channel is lost, the server ends.
 
+mod gone;
 pub(crate) mod link;
 mod runner;
 

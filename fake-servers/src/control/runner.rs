@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use super::gone::Gone;
 use super::{Down, Lines, Role, Up};
 use crate::script::Action;
 
@@ -54,6 +55,17 @@ struct State {
     held: Vec<Held>,
     /// Releases of names that nothing held yet.
     permits: HashMap<String, usize>,
+    /// Processes whose end of the channel is closed, and that may not be gone yet.
+    ending: Vec<Ending>,
+}
+
+/// A process that is about to be gone.
+#[derive(Debug)]
+struct Ending {
+    process: u32,
+    gone: Gone,
+    /// Code and signal it announced.
+    announced: (Option<i32>, Option<i32>),
 }
 
 /// What a connection is told.
@@ -189,7 +201,8 @@ impl Control {
             .await
     }
 
-    /// Waits until `process` has ended, which is when its end of the channel is closed.
+    /// Waits until `process` has ended: its end of the channel is closed, and where the system can
+    /// tell (on Linux), all its pipes are, and it can be reaped.
     pub async fn wait_ended(&self, process: u32) -> Event {
         self.wait_for(|event| {
             event.process == Some(process) && matches!(event.body, EventBody::ProcessEnded { .. })
@@ -203,6 +216,21 @@ impl Control {
     /// consequences by another way, and calls this before recording them, has cause and effect in
     /// their order.
     pub async fn catch_up(&self) {
+        self.shared.catch_up().await;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state()
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that can panic runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn catch_up(&self) {
         let waiting: Vec<oneshot::Receiver<()>> = {
             let state = self.state();
             let links = state.connected.values();
@@ -217,17 +245,21 @@ impl Control {
             // A connection that is gone has nothing more to say.
             let _ = one.await;
         }
+        self.settle(None);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.state()
-    }
-}
-
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No code that can panic runs under the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Records the ends of those that are gone by now, and of `known`, which is known to be.
+    fn settle(&self, known: Option<u32>) {
+        let mut state = self.state();
+        state.ending.retain(|ending| {
+            let gone = known == Some(ending.process) || ending.gone.now();
+            if gone {
+                let (code, signal) = ending.announced;
+                let body = EventBody::ProcessEnded { code, signal };
+                self.recorder.emit(Some(ending.process), body);
+            }
+            !gone
+        });
     }
 
     /// A process holds something: it goes on at once if its release came before.
@@ -277,9 +309,12 @@ async fn serve(stream: tokio::net::UnixStream, shared: Arc<Shared>) {
         output,
         shared,
         process: None,
+        gone: Gone::default(),
         orders: None,
         ending: (None, None),
     };
+    // Told only when the end is recorded, if it comes to that.
+    let mut unanswered = None;
     let mut lines = Lines::default();
     let mut buffer = vec![0; 65_536];
     loop {
@@ -303,6 +338,7 @@ async fn serve(stream: tokio::net::UnixStream, shared: Arc<Shared>) {
         }
         if caught_up.is_some() && !arrived(&input, &mut buffer, &mut lines) {
             connection.take_all(&mut lines).await;
+            unanswered = caught_up;
             break;
         }
         if !connection.take_all(&mut lines).await {
@@ -313,7 +349,7 @@ async fn serve(stream: tokio::net::UnixStream, shared: Arc<Shared>) {
             let _ = done.send(());
         }
     }
-    connection.ended();
+    connection.ended(unanswered).await;
 }
 
 /// Reads what has arrived, without waiting for more; whether the connection goes on.
@@ -344,6 +380,7 @@ struct Connection {
     shared: Arc<Shared>,
     /// None until the hello, and for helpers.
     process: Option<u32>,
+    gone: Gone,
     orders: Option<mpsc::UnboundedReceiver<Order>>,
     /// Code and signal it announced.
     ending: (Option<i32>, Option<i32>),
@@ -385,6 +422,9 @@ impl Connection {
                 argv,
                 cwd,
             } => {
+                // Who starts a process when another is gone has that order in the transcript too.
+                self.shared.catch_up().await;
+                self.gone = Gone::of(pid);
                 let (sender, receiver) = mpsc::unbounded_channel();
                 let process = {
                     let mut state = self.shared.state();
@@ -439,18 +479,26 @@ impl Connection {
         }
     }
 
-    fn ended(&mut self) {
+    /// The channel is closed before the process is gone: its pipes may be open still, and who
+    /// learns of its end and writes to them would be heard by nobody.
+    async fn ended(mut self, unanswered: Option<oneshot::Sender<()>>) {
         let Some(process) = self.process.take() else {
             return;
         };
+        let gone = self.gone.clone();
         {
             let mut state = self.shared.state();
             state.connected.remove(&process);
             state.held.retain(|held| held.process != process);
+            state.ending.push(Ending {
+                process,
+                gone: gone.clone(),
+                announced: self.ending,
+            });
         }
-        let (code, signal) = self.ending;
-        self.shared
-            .recorder
-            .emit(Some(process), EventBody::ProcessEnded { code, signal });
+        self.shared.settle(None);
+        drop((unanswered, self.orders.take()));
+        gone.wait().await;
+        self.shared.settle(Some(process));
     }
 }

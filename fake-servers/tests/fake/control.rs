@@ -230,6 +230,20 @@ async fn all_that_was_said_before_a_kill_is_kept() {
     );
 }
 
+/// The channel of a process that is killed may be closed before its pipes are; its end is told when
+/// all of it is over, so that nobody who waited for it can write to one that is still dying.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_end_is_told_when_the_process_can_be_reaped() {
+    for _ in 0..20 {
+        let control = Control::bind().unwrap();
+        let mut client = Client::start(&FakeServer::new().control(&control));
+        client.initialize();
+        control.perform(1, [kill(Signal::SIGKILL)]).unwrap();
+        soon(control.wait_ended(1)).await;
+        assert!(client.child.try_wait().unwrap().is_some());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_runner_can_have_things_done_at_any_time() {
     let control = Control::bind().unwrap();
