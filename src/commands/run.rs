@@ -379,6 +379,8 @@ impl Plan {
         let name = "built-in";
         let mut run = Run::new(Subject::named(SubjectKind::Harness, name));
         run.seed = Some(self.seed);
+        let suite = self.args.suite.as_ref();
+        run.suite = suite.map(|folder| folder.display().to_string());
         run.shard = self.args.shard.map(|shard| dsh_reports::Shard {
             index: shard.number(),
             of: shard.of(),

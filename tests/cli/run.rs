@@ -54,14 +54,15 @@ fn ids(report: &Report) -> Vec<&str> {
 }
 
 #[test]
-fn what_holds_conforms_and_leaves_nothing() {
+fn what_holds_leaves_nothing() {
     let desk = Desk::new();
     good(&desk);
     let said = run(&desk, &[])
         .ended(0)
-        .out_has("4 pass")
+        .out_has("✓ one             2 pass")
+        .out_has("suite: suite · ")
         .out_has("seed 1")
-        .out_has("\nCONFORMS");
+        .out_has("\nSELECTED CASES HOLD ");
     assert_eq!(said.err, "");
     let wide = said.out.lines().find(|line| line.chars().count() > 80);
     assert_eq!(wide, None);
@@ -101,7 +102,10 @@ fn json_is_a_report_and_nothing_else() {
     assert_eq!(said.err, "");
     let report = said.report();
     let run = &report.runs[0];
-    assert_eq!(run.conclusion, Conclusion::Conforms { notes: 0, known: 0 });
+    assert_eq!(
+        run.conclusion,
+        Conclusion::SelectionHolds { notes: 0, known: 0 }
+    );
     assert_eq!(run.seed, Some(1));
     assert_eq!(ids(&report), ["one/a", "one/b", "two/a", "two/b"]);
     // Every clause is there, judged or with the reason why not.
@@ -351,7 +355,7 @@ fn a_known_failure_is_no_news_and_a_stale_one_is() {
         .ended(0)
         .out_has("~ two/c")
         .out_has("known: it gives nothing")
-        .out_has("CONFORMS, 1 known failure");
+        .out_has("SELECTED CASES HOLD, 1 known failure");
     subject(&desk, "known:\n  two/c: nothing\n  two/b: nothing either\n");
     let said = judge(&desk, &["--format", "json"]).ended(4);
     let run = said.report().runs.remove(0);

@@ -165,7 +165,7 @@ impl Conclusion {
             run.cases.iter().filter(of).count() as u64
         };
         let (notes, known) = (notes(run), count(Verdict::Known));
-        if selection == Selection::Some || !run.skipped.is_empty() {
+        if selection == Selection::Some || run.suite.is_some() || !run.skipped.is_empty() {
             Self::SelectionHolds { notes, known }
         } else {
             Self::Conforms { notes, known }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conclusion::Selection;
-use crate::model::{Case, ClauseRef, Report, Run, Shard, SkipReason, Skipped, Watch};
+use crate::model::{Case, ClauseRef, Report, Run, RunKind, Shard, SkipReason, Skipped, Watch};
 use crate::words;
 
 /// Why reports cannot be joined. A report is meant by the name it was given, its file's.
@@ -117,7 +117,8 @@ fn add(origins: &mut Vec<Parts>, name: &str, run: Run) -> Result<(), MergeError>
         let is_same = known.kind == run.kind
             && known.subject.kind == run.subject.kind
             && known.subject.name == run.subject.name
-            && known.subject.version == run.subject.version;
+            && known.subject.version == run.subject.version
+            && known.suite == run.suite;
         if is_same {
             parts.0.push((name.to_owned(), run));
             return Ok(());
@@ -126,11 +127,17 @@ fn add(origins: &mut Vec<Parts>, name: &str, run: Run) -> Result<(), MergeError>
             || known.subject.kind.is_harness()
             || run.subject.kind.is_harness()
         {
-            let about = |run: &Run| match run.kind {
-                crate::model::RunKind::Conformance => words::subject(&run.subject),
-                crate::model::RunKind::Power => {
-                    format!("mutants of {}", words::subject(&run.subject))
-                }
+            let about = |run: &Run| {
+                let of = match run.kind {
+                    RunKind::Conformance => "",
+                    RunKind::Power => "mutants of ",
+                };
+                let suite = run
+                    .suite
+                    .iter()
+                    .map(|suite| format!(" by the suite {suite}"));
+                let suite: String = suite.collect();
+                format!("{of}{}{suite}", words::subject(&run.subject))
             };
             return Err(MergeError::OtherSubject {
                 one: about(known),

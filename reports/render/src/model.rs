@@ -66,6 +66,10 @@ pub struct Run {
     /// The sample workspace that was asked about; absent where none has known answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<String>,
+    /// The folder whose scenarios were run; absent where they were this program's own. What holds
+    /// for others says nothing about the whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
     /// The seed of what was random; absent where nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -532,6 +536,7 @@ impl Run {
             subject,
             profiles: Vec::new(),
             sample: None,
+            suite: None,
             seed: None,
             shard: None,
             budget_ms: None,

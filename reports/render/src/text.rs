@@ -152,6 +152,10 @@ impl Sheet<'_> {
             line.push(Role::Plain, " · sample: ")
                 .push(Role::Plain, sample);
         }
+        if let Some(suite) = &run.suite {
+            line.push(Role::Plain, " · suite: ")
+                .push(Role::Plain, suite);
+        }
         if !run.cases.is_empty() {
             line.push(Role::Plain, " · ")
                 .push(Role::Plain, &duration(run.duration_us));

@@ -77,6 +77,10 @@ fn a_harness_conforms_breaks_clauses_or_was_asked_in_part() {
         some.conclusion,
         Conclusion::SelectionHolds { notes: 1, known: 1 }
     );
+    let mut others = good.clone();
+    others.suite = Some("mine".to_owned());
+    others.conclude(&clauses(), Selection::All);
+    assert_eq!(others.conclusion, some.conclusion);
     let mut untestable = good.clone();
     untestable.cases[1].verdict = Verdict::Untestable;
     untestable.conclude(&clauses(), Selection::All);

@@ -109,6 +109,8 @@ fn what_does_not_belong_together_is_refused() {
     insta::assert_snapshot!(subject, @"1.json is about dsh-harness 0.1.0, 2.json about other 0.1.0; merge the shards of one subject");
     let kind = change(|report| report.runs[0].subject.kind = SubjectKind::Server);
     assert!(matches!(kind, MergeError::OtherSubject { .. }));
+    let suite = change(|report| report.runs[0].suite = Some("mine".to_owned()));
+    insta::assert_snapshot!(suite, @"1.json is about dsh-harness 0.1.0, 2.json about dsh-harness 0.1.0 by the suite mine; merge the shards of one subject");
     let division = change(|report| report.runs[0].shard = Some(Shard { index: 2, of: 5 }));
     insta::assert_snapshot!(division, @"1.json is shard 1/2, 2.json is shard 2/5; merge the shards of one division");
     assert_eq!(merge(Vec::new()).unwrap_err(), MergeError::Nothing);
