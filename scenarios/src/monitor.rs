@@ -86,6 +86,8 @@ pub struct MonitorInfo {
     pub name: &'static str,
     /// The clauses it judges; `shape` and `framing` are none, and stand for themselves.
     pub clauses: &'static [&'static str],
+    /// What it is about, in one word: the part of a report its clauses are shown in.
+    pub topic: &'static str,
     /// The profile it belongs to: `lsp-base` for what LSP demands of everybody, `transient` for
     /// what is demanded in addition.
     pub profile: Profile,
@@ -99,6 +101,7 @@ pub const MONITORS: &[MonitorInfo] = &[
     MonitorInfo {
         name: "framing",
         clauses: &["FRM-1", "framing"],
+        topic: "framing",
         profile: Profile::LspBase,
         statement: "The client writes frames in the one spelling and nothing else; the server \
                     writes frames that can be read.",
@@ -107,6 +110,7 @@ pub const MONITORS: &[MonitorInfo] = &[
     MonitorInfo {
         name: "messages",
         clauses: &["WIRE-7"],
+        topic: "messages",
         profile: Profile::LspBase,
         statement: "Each body is one message of JSON-RPC 2.0.",
         check: framing::messages,
@@ -114,21 +118,16 @@ pub const MONITORS: &[MonitorInfo] = &[
     MonitorInfo {
         name: "shapes",
         clauses: &["shape"],
+        topic: "messages",
         profile: Profile::LspBase,
         statement: "A message has the shape that LSP gives to its method, and comes from the side \
                     that sends it.",
         check: shape::shapes,
     },
     MonitorInfo {
-        name: "handshake",
-        clauses: &["INI-1"],
-        profile: Profile::LspBase,
-        statement: "initialize, its answer, initialized, and only then anything else.",
-        check: base::handshake,
-    },
-    MonitorInfo {
         name: "ids",
         clauses: &["WIRE-1"],
+        topic: "messages",
         profile: Profile::LspBase,
         statement: "A request has an id that no other request in flight has.",
         check: base::ids,
@@ -136,42 +135,24 @@ pub const MONITORS: &[MonitorInfo] = &[
     MonitorInfo {
         name: "responses",
         clauses: &["WIRE-5", "SRQ-1"],
+        topic: "messages",
         profile: Profile::LspBase,
         statement: "A response belongs to one request, and the client leaves none of the server's \
                     unanswered.",
         check: base::responses,
     },
     MonitorInfo {
-        name: "documents",
-        clauses: &["WIRE-3", "OPN-2"],
+        name: "handshake",
+        clauses: &["INI-1"],
+        topic: "handshake",
         profile: Profile::LspBase,
-        statement: "Documents are opened and closed by turns, with a server that wants to know.",
-        check: base::documents,
-    },
-    MonitorInfo {
-        name: "cancellation",
-        clauses: &["CAN-7", "WIRE-6"],
-        profile: Profile::LspBase,
-        statement: "What is cancelled has no answer yet, and gets one.",
-        check: base::cancellation,
-    },
-    MonitorInfo {
-        name: "farewell",
-        clauses: &["WIRE-4"],
-        profile: Profile::LspBase,
-        statement: "After shutdown comes exit, and after exit nothing.",
-        check: base::farewell,
-    },
-    MonitorInfo {
-        name: "reserved requests",
-        clauses: &["SRQ-5"],
-        profile: Profile::LspBase,
-        statement: "A request of the server under $/ that nobody knows is refused with -32601.",
-        check: answers::reserved,
+        statement: "initialize, its answer, initialized, and only then anything else.",
+        check: base::handshake,
     },
     MonitorInfo {
         name: "announcement",
         clauses: &["INI-2", "INI-3", "INI-4"],
+        topic: "handshake",
         profile: Profile::Transient,
         statement: "initialize says what a transient client has to say, and no more.",
         check: initialize::announcement,
@@ -179,13 +160,23 @@ pub const MONITORS: &[MonitorInfo] = &[
     MonitorInfo {
         name: "server's word",
         clauses: &["INI-5", "INI-6"],
+        topic: "handshake",
         profile: Profile::Transient,
         statement: "Positions are UTF-16, and nothing is asked that the server does not offer.",
         check: initialize::servers_word,
     },
     MonitorInfo {
+        name: "documents",
+        clauses: &["WIRE-3", "OPN-2"],
+        topic: "documents",
+        profile: Profile::LspBase,
+        statement: "Documents are opened and closed by turns, with a server that wants to know.",
+        check: base::documents,
+    },
+    MonitorInfo {
         name: "transient open",
         clauses: &["WIRE-2", "HST-8", "OPN-1", "OPN-3", "OPN-4"],
+        topic: "documents",
         profile: Profile::Transient,
         statement: "A document is opened, asked about once, and closed when that is settled.",
         check: transient::open,
@@ -193,6 +184,7 @@ pub const MONITORS: &[MonitorInfo] = &[
     MonitorInfo {
         name: "one at a time",
         clauses: &["WIRE-8", "CAN-4"],
+        topic: "documents",
         profile: Profile::Transient,
         statement: "One document and one request at a time; nothing new while a cancelled request \
                     has no answer.",
@@ -201,6 +193,7 @@ pub const MONITORS: &[MonitorInfo] = &[
     MonitorInfo {
         name: "vocabulary",
         clauses: &["OPN-8"],
+        topic: "documents",
         profile: Profile::Transient,
         statement: "No method but those a transient open needs.",
         check: transient::vocabulary,
@@ -208,30 +201,58 @@ pub const MONITORS: &[MonitorInfo] = &[
     MonitorInfo {
         name: "questions",
         clauses: &["OPN-9", "OPN-13"],
+        topic: "documents",
         profile: Profile::Transient,
         statement: "A question has a document and a position, and context for references only.",
         check: transient::questions,
     },
     MonitorInfo {
+        name: "cancellation",
+        clauses: &["CAN-7", "WIRE-6"],
+        topic: "cancelling",
+        profile: Profile::LspBase,
+        statement: "What is cancelled has no answer yet, and gets one.",
+        check: base::cancellation,
+    },
+    MonitorInfo {
         name: "named cancellation",
         clauses: &["CAN-3"],
+        topic: "cancelling",
         profile: Profile::Transient,
         statement: "A cancellation names a request that was sent.",
         check: transient::named_cancellation,
     },
     MonitorInfo {
-        name: "graceful end",
-        clauses: &["DIS-2"],
-        profile: Profile::Transient,
-        statement: "shutdown, its answer, exit, both without params.",
-        check: transient::graceful_end,
+        name: "reserved requests",
+        clauses: &["SRQ-5"],
+        topic: "answers",
+        profile: Profile::LspBase,
+        statement: "A request of the server under $/ that nobody knows is refused with -32601.",
+        check: answers::reserved,
     },
     MonitorInfo {
         name: "answers to the server",
         clauses: &["SRQ-2", "SRQ-3", "SRQ-4", "SRQ-5", "SRQ-7"],
+        topic: "answers",
         profile: Profile::Transient,
         statement: "The server's requests get the answers of a client that edits nothing.",
         check: answers::transient,
+    },
+    MonitorInfo {
+        name: "farewell",
+        clauses: &["WIRE-4"],
+        topic: "end",
+        profile: Profile::LspBase,
+        statement: "After shutdown comes exit, and after exit nothing.",
+        check: base::farewell,
+    },
+    MonitorInfo {
+        name: "graceful end",
+        clauses: &["DIS-2"],
+        topic: "end",
+        profile: Profile::Transient,
+        statement: "shutdown, its answer, exit, both without params.",
+        check: transient::graceful_end,
     },
 ];
 

@@ -46,7 +46,7 @@ pub fn audit(events: &[Event], rules: Rules<'_>, side: Who) -> Vec<Case> {
         .map(|(clause, monitor)| {
             let level = level_of(clause);
             let case = |verdict, message: String| {
-                let mut case = Case::new(clause, level, section(clause), verdict, message);
+                let mut case = Case::new(clause, level, monitor.topic, verdict, message);
                 case.label = Some(monitor.name.to_owned());
                 case
             };
@@ -123,15 +123,6 @@ fn statement_of(id: &str) -> String {
         (None, Some((_, statement))) => (*statement).to_owned(),
         (None, None) => String::new(),
     }
-}
-
-/// The part of a report that a clause is shown in: the title of its section.
-fn section(id: &str) -> &str {
-    Clauses::embedded()
-        .sections()
-        .iter()
-        .find(|section| section.clauses.iter().any(|clause| clause.id == id))
-        .map_or("Messages", |section| section.title.as_str())
 }
 
 /// The case of a clause that does not hold: the first finding of the highest level decides.

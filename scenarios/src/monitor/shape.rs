@@ -113,7 +113,7 @@ pub(super) fn shapes(session: &Session, step: &Step<'_>, sink: &mut Sink<'_>) {
             said(step, by, Kind::Request, method, &mut found);
         }
         Message::Notification(method) => said(step, by, Kind::Notification, method, &mut found),
-        Message::Response(_) if session.in_order() => answered(step, &mut found),
+        Message::Response(_) if session.in_order() => answered(session, step, &mut found),
         Message::Response(_) => {}
     }
 }
@@ -157,7 +157,7 @@ fn said(step: &Step<'_>, by: Who, kind: Kind, method: &str, found: &mut impl FnM
     }
 }
 
-fn answered(step: &Step<'_>, found: &mut impl FnMut(&str, &Misfit)) {
+fn answered(session: &Session, step: &Step<'_>, found: &mut impl FnMut(&str, &Misfit)) {
     let shapes = Shapes::embedded();
     let (Some((_, frame)), Some(_)) = (step.frame(), &step.json) else {
         return;
@@ -173,8 +173,37 @@ fn answered(step: &Step<'_>, found: &mut impl FnMut(&str, &Misfit)) {
         }
     } else if matches!(frame.envelope, Envelope::Response { result: true, .. })
         && let Some(method) = method
-        && let Err(misfit) = result_of(method, step.at("/result"))
     {
-        found(&what, &misfit);
+        let result = step.at("/result");
+        let judged = result_of(method, result).and_then(|()| announced(session, method, result));
+        if let Err(misfit) = judged {
+            found(&what, &misfit);
+        }
+    }
+}
+
+/// Links are for clients that announced them.
+fn announced(session: &Session, method: &str, result: Option<&Value>) -> Result<(), Misfit> {
+    let Some(operation) = method.strip_prefix("textDocument/") else {
+        return Ok(());
+    };
+    let Some(capabilities) = session.announced.get("capabilities") else {
+        return Ok(());
+    };
+    let links = capabilities.pointer(&format!("/textDocument/{operation}/linkSupport"));
+    let all = result.and_then(Value::as_array).into_iter().flatten();
+    let link = all.zip(0..).find(|(entry, _)| {
+        matches!(
+            operation,
+            "definition" | "declaration" | "typeDefinition" | "implementation"
+        ) && entry.get("targetUri").is_some()
+    });
+    match link {
+        Some((link, index)) if links != Some(&Value::Bool(true)) => Err(Misfit {
+            at: format!("result[{index}]"),
+            problem: "is a LocationLink, and the client did not announce linkSupport".to_owned(),
+            got: link.to_string(),
+        }),
+        _ => Ok(()),
     }
 }
