@@ -27,6 +27,7 @@ use dsh_transcript::Event;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::Profile;
 use crate::subject::CallError;
 
 pub use drive::run_case;
@@ -83,6 +84,8 @@ pub struct Setup {
     /// Whether the harness is somebody else's: rules of the project's own policy are then no more
     /// than notes.
     pub foreign: bool,
+    /// The profiles the subject is held to; none for all it says it keeps.
+    pub profiles: Option<Vec<Profile>>,
     /// How long a case may take.
     pub budget: Budget,
     /// What scenarios draw at random follows from it: `${seed}`.
@@ -102,6 +105,7 @@ impl Setup {
             path: "/usr/local/bin:/usr/bin:/bin".to_owned(),
             temp: temp.into(),
             foreign: false,
+            profiles: None,
             budget: Budget::default(),
             seed: 0,
             keep_transcripts: false,

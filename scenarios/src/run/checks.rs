@@ -237,37 +237,48 @@ fn inside(check: &MessageCheck, frame: &Frame) -> Option<(String, String, String
 }
 
 /// Each pattern's event comes after the one before it; without `nth`, the next one that fits.
+///
+/// What counts is when things happened, stamped where they did: reports of several processes may
+/// be recorded in another order than that.
 fn order(patterns: &[Pattern], trace: &Trace) -> Option<Failure> {
-    let mut last: Option<usize> = None;
+    if patterns.is_empty() {
+        return None;
+    }
+    let events = trace.events();
+    let mut by_time: Vec<usize> = (0..events.len()).collect();
+    by_time.sort_by_key(|at| events[*at].at_us);
+    // How many events, in the order of time, are behind the last one that was found.
+    let mut behind = 0;
+    let mut last: Option<u64> = None;
     for (place, pattern) in patterns.iter().enumerate() {
-        let later = |at: &usize| last.is_none_or(|last| *at > last);
+        let fits = |at: &&usize| trace.matches(**at, pattern);
         let found = match pattern.nth {
-            Some(_) => trace.find(pattern).filter(later),
-            None => trace.all(pattern).find(later),
+            Some(_) => trace
+                .find(pattern)
+                .and_then(|found| by_time[behind..].iter().position(|at| *at == found)),
+            None => by_time[behind..].iter().position(|at| fits(&at)),
         };
-        let Some(found) = found else {
-            let what = describe(pattern);
-            let before = place.checked_sub(1).map(|at| describe(&patterns[at]));
-            let expected = match &before {
-                Some(before) => format!("{before}, then {what}"),
-                None => what.clone(),
-            };
-            let (got, seq) = match trace.find(pattern) {
-                Some(at) => {
-                    let seq = trace.events()[at].seq;
-                    (format!("{what} only before that"), Some(seq))
-                }
-                None => (format!("no {what}"), last.map(|at| trace.events()[at].seq)),
-            };
-            return Some(Failure {
-                message: format!("the order of events: {got}"),
-                expected,
-                got,
-                seq,
-                ..Failure::default()
-            });
+        if let Some(found) = found {
+            last = Some(events[by_time[behind + found]].seq);
+            behind += found + 1;
+            continue;
+        }
+        let what = describe(pattern);
+        let expected = match place.checked_sub(1) {
+            Some(before) => format!("{}, then {what}", describe(&patterns[before])),
+            None => what.clone(),
         };
-        last = Some(found);
+        let (got, seq) = match trace.find(pattern) {
+            Some(at) => (format!("{what} only before that"), Some(events[at].seq)),
+            None => (format!("no {what}"), last),
+        };
+        return Some(Failure {
+            message: format!("the order of events: {got}"),
+            expected,
+            got,
+            seq,
+            ..Failure::default()
+        });
     }
     None
 }

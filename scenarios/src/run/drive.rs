@@ -50,7 +50,7 @@ pub async fn run_case(
     tampering: Option<&dyn Tampering>,
 ) -> Ran {
     let began = Instant::now();
-    let mut ran = match refusal(&case.scenario, subject.description()) {
+    let mut ran = match refusal(&case.scenario, subject.description(), setup) {
         Some(what) => Ran {
             result: result(
                 case,
@@ -73,9 +73,10 @@ pub async fn run_case(
 }
 
 /// What a subject does not claim of what a scenario needs.
-fn refusal(scenario: &Scenario, subject: &Description) -> Option<String> {
+fn refusal(scenario: &Scenario, subject: &Description, setup: &Setup) -> Option<String> {
     let profile = scenario.profile;
-    if !subject.profiles.contains(&profile) {
+    let claimed = setup.profiles.as_ref().unwrap_or(&subject.profiles);
+    if !claimed.contains(&profile) {
         let name = &subject.name;
         return Some(format!("{name} does not claim the profile {profile}"));
     }

@@ -56,7 +56,8 @@ impl Places {
     }
 
     /// A text with its templates filled in.
-    pub(crate) fn text(&self, text: &str) -> String {
+    #[cfg(test)]
+    fn text(&self, text: &str) -> String {
         fill_text(text, &|name| self.value(name), true)
     }
 

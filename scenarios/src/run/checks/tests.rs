@@ -198,6 +198,20 @@ fn events_come_in_order() {
 }
 
 #[test]
+fn what_counts_is_when_things_happened() {
+    let mut events = trace([told("late"), told("early")]).into_events();
+    (events[0].at_us, events[1].at_us) = (20, 10);
+    let trace = Trace::of(events);
+    holds_and_fails(
+        &trace,
+        json!({"order": [{"received": "early"}, {"received": "late"}]}),
+        json!({"order": [{"received": "late"}, {"received": "early"}]}),
+        Some(1),
+        "only before that",
+    );
+}
+
+#[test]
 fn what_should_never_happen_did_not() {
     let trace = trace([told("a"), told("b"), told("b")]);
     holds_and_fails(
