@@ -2,6 +2,8 @@
 //! must fail, `monitors/<clause>/{pass,fail}-*.yaml`. `monitors/README.md` tells how they are
 //! written.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod spoken;
 
 use std::collections::BTreeMap;
@@ -212,14 +214,14 @@ fn nothing_happened_is_untestable() {
 /// documents, or all requests, for each event would take minutes here.
 #[test]
 fn many_documents_and_requests_are_judged_in_linear_time() {
-    let mut text = "ready\n".to_owned();
+    let mut text = vec!["ready\n".to_owned()];
     for n in 0..4_000 {
-        text += &format!("> open f{n}.ts\n> {} ask hover f{n}.ts\n", n + 10);
+        text.push(format!("> open f{n}.ts\n> {} ask hover f{n}.ts\n", n + 10));
     }
     for n in 0..4_000 {
-        text += &format!("< =\"{n}\" null\n");
+        text.push(format!("< =\"{n}\" null\n"));
     }
-    let spoken = speak(&text).unwrap();
+    let spoken = speak(&text.concat()).unwrap();
     let all = found(&spoken.events, Profile::Transient, false);
     assert!(all.len() > 10_000, "{}", all.len());
 }
@@ -277,13 +279,13 @@ fn course() -> impl Strategy<Value = Course> {
 }
 
 fn conforming(queries: &[(u8, u8, Course, bool)], graceful: bool) -> String {
-    let mut text = "ready\n".to_owned();
+    let mut text = vec!["ready\n".to_owned()];
     let mut id = 1;
     for (file, operation, course, asked) in queries {
         let file = format!("f{}.ts", file % 3);
         let operation =
             ["definition", "references", "implementation", "hover"][usize::from(operation % 4)];
-        text += &format!("> open {file}\n");
+        text.push(format!("> open {file}\n"));
         let ask = |id: i32| format!("> {id} ask {operation} {file}\n");
         let server_asks = format!(
             "< {id} workspace/configuration {{\"items\":[{{}},{{}}]}}\n> ={id} [null,null]\n"
@@ -292,45 +294,45 @@ fn conforming(queries: &[(u8, u8, Course, bool)], graceful: bool) -> String {
             Course::CancelledBeforeAsking => {}
             Course::Answered | Course::Failed => {
                 id += 1;
-                text += &ask(id);
+                text.push(ask(id));
                 if *asked {
-                    text += &server_asks;
+                    text.push(server_asks);
                 }
-                text += &match course {
+                text.push(match course {
                     Course::Answered => format!("< ={id} null\n"),
                     _ => format!("< !{id} -32603 no\n"),
-                };
+                });
             }
             Course::Stale => {
-                text += &ask(id + 1);
-                text += &format!("< !{} -32801 changed\n", id + 1);
+                text.push(ask(id + 1));
+                text.push(format!("< !{} -32801 changed\n", id + 1));
                 id += 2;
-                text += &ask(id);
-                text += &format!("< ={id} null\n");
+                text.push(ask(id));
+                text.push(format!("< ={id} null\n"));
             }
             Course::CancelledInTime => {
                 id += 1;
-                text += &ask(id);
-                text += &format!("> cancel {id}\n< !{id} -32800 cancelled\n");
+                text.push(ask(id));
+                text.push(format!("> cancel {id}\n< !{id} -32800 cancelled\n"));
             }
             Course::CancelledTooLate => {
                 id += 1;
-                text += &ask(id);
-                text += &format!("< ={id} null\n> cancel {id}\n");
+                text.push(ask(id));
+                text.push(format!("< ={id} null\n> cancel {id}\n"));
             }
         }
-        text += &format!("> close {file}\n");
+        text.push(format!("> close {file}\n"));
     }
     if graceful {
-        text += &format!(
+        text.push(format!(
             "> {} shutdown\n< ={} null\n> exit\nended 0\n",
             id + 1,
             id + 1
-        );
+        ));
     } else {
-        text += "killed\n";
+        text.push("killed\n".to_owned());
     }
-    text
+    text.concat()
 }
 
 /// Any message, mostly of a kind that means something.

@@ -242,35 +242,64 @@ impl Spoken {
 
     fn said(&mut self, direction: Direction, text: &str) -> Result<(), String> {
         let (first, rest) = word(text);
+        if self.said_in_bytes(direction, first, rest)?
+            || self.said_in_short(direction, first, rest)?
+        {
+            return Ok(());
+        }
+        if let Some(id) = first.strip_prefix('=') {
+            let mut body = json!({"jsonrpc": "2.0", "id": value(id)?});
+            if let Some(result) = value(rest)? {
+                body["result"] = result;
+            }
+            self.message(direction, &body);
+        } else if let Some(id) = first.strip_prefix('!') {
+            let (code, message) = word(rest);
+            let error = json!({"code": value(code)?, "message": message});
+            let body = json!({"jsonrpc": "2.0", "id": value(id)?, "error": error});
+            self.message(direction, &body);
+        } else if let Ok(id) = serde_json::from_str::<Value>(first) {
+            let body = request(&id, rest)?;
+            self.message(direction, &body);
+        } else {
+            self.notify(direction, first, value(rest)?);
+        }
+        Ok(())
+    }
+
+    /// What is written as it goes over the wire; whether it was that.
+    fn said_in_bytes(
+        &mut self,
+        direction: Direction,
+        first: &str,
+        rest: &str,
+    ) -> Result<bool, String> {
         match first {
             "body" => {
                 let frame = Frame::conforming(direction, 0, rest.as_bytes());
                 self.push(EventBody::Frame(frame));
-                return Ok(());
             }
             "header" => {
-                // The header as written, `\r\n` as escapes, in front of a small notification.
+                // The header as written, in front of a small notification.
                 let header: String = serde_json::from_str(rest).map_err(|e| e.to_string())?;
+                let params = json!({"token": 1, "value": {}});
                 let body =
-                    r#"{"jsonrpc":"2.0","method":"$/progress","params":{"token":1,"value":{}}}"#;
+                    json!({"jsonrpc": "2.0", "method": "$/progress", "params": params}).to_string();
                 let header = header.replace("LEN", &body.len().to_string());
                 let mut splitter = Splitter::new(direction, dsh_transcript::Bounds::default());
                 let mut events = Vec::new();
-                splitter.bytes(header.as_bytes(), |event| events.push(event));
-                splitter.bytes(body.as_bytes(), |event| events.push(event));
-                events.into_iter().for_each(|event| self.push(event));
-                return Ok(());
+                splitter.bytes((header + &body).as_bytes(), |event| events.push(event));
+                for event in events {
+                    self.push(event);
+                }
             }
             "bytes" => {
                 let line = rest.to_owned();
-                let reason = Some(Malformed::NoColon { line });
-                self.stray(direction, rest, reason);
-                return Ok(());
+                self.stray(direction, rest, Some(Malformed::NoColon { line }));
             }
             "torn" => {
                 let reason = Some(Malformed::EndInBody { have: 3, want: 30 });
                 self.stray(direction, "{\"a", reason);
-                return Ok(());
             }
             "long" => {
                 // A body of which only the start was kept, too long to be read at all.
@@ -278,94 +307,44 @@ impl Spoken {
                 frame.cut = Some(1);
                 frame.size = 1 << 30;
                 self.push(EventBody::Frame(frame));
-                return Ok(());
             }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The usual notifications; whether it was one.
+    fn said_in_short(
+        &mut self,
+        direction: Direction,
+        first: &str,
+        rest: &str,
+    ) -> Result<bool, String> {
+        let (method, params) = match first {
             "open" => {
                 let (file, version) = word(rest);
                 let version: i64 = version.parse().unwrap_or(1);
                 let document =
                     json!({"uri": uri(file), "languageId": "ts", "version": version, "text": "x"});
-                return self.notify(
-                    direction,
-                    "textDocument/didOpen",
-                    Some(json!({"textDocument": document})),
-                );
+                ("textDocument/didOpen", json!({"textDocument": document}))
             }
             "close" => {
-                let params = json!({"textDocument": {"uri": uri(rest)}});
-                return self.notify(direction, "textDocument/didClose", Some(params));
+                let document = json!({"uri": uri(rest)});
+                ("textDocument/didClose", json!({"textDocument": document}))
             }
-            "cancel" => {
-                let params = json!({"id": value(rest)?});
-                return self.notify(direction, "$/cancelRequest", Some(params));
-            }
-            _ => {}
-        }
-        if let Some(id) = first.strip_prefix('=') {
-            let result = value(rest)?;
-            let mut body = json!({"jsonrpc": "2.0", "id": value(id)?});
-            if let Some(result) = result {
-                body["result"] = result;
-            }
-            self.message(direction, &body);
-            return Ok(());
-        }
-        if let Some(id) = first.strip_prefix('!') {
-            let (code, message) = word(rest);
-            let code = value(code)?;
-            let body = json!({"jsonrpc": "2.0", "id": value(id)?, "error": {"code": code, "message": message}});
-            self.message(direction, &body);
-            return Ok(());
-        }
-        let Ok(id) = serde_json::from_str::<Value>(first) else {
-            return self.notify(direction, first, value(rest)?);
+            "cancel" => ("$/cancelRequest", json!({"id": value(rest)?})),
+            _ => return Ok(false),
         };
-        let (method, rest) = word(rest);
-        if method == "ask" {
-            let (operation, rest) = word(rest);
-            let (file, more) = word(rest);
-            let mut params = json!({
-                "textDocument": {"uri": uri(file)},
-                "position": {"line": 0, "character": 6},
-            });
-            if operation == "references" {
-                params["context"] = json!({"includeDeclaration": true});
-            }
-            if let Some(more) = value(more)? {
-                params = merged(params, &more);
-            }
-            let method = format!("textDocument/{operation}");
-            self.message(
-                direction,
-                &json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
-            );
-            return Ok(());
-        }
-        let mut body = json!({"jsonrpc": "2.0", "id": id, "method": method});
-        if method == "initialize" && rest.is_empty() {
-            body["params"] = announcement();
-        } else if method == "initialize" && rest.starts_with("+ ") {
-            let part = value(&rest[2..])?.unwrap_or_default();
-            body["params"] = merged(announcement(), &part);
-        } else if let Some(params) = value(rest)? {
-            body["params"] = params;
-        }
-        self.message(direction, &body);
-        Ok(())
+        self.notify(direction, method, Some(params));
+        Ok(true)
     }
 
-    fn notify(
-        &mut self,
-        direction: Direction,
-        method: &str,
-        params: Option<Value>,
-    ) -> Result<(), String> {
+    fn notify(&mut self, direction: Direction, method: &str, params: Option<Value>) {
         let mut body = json!({"jsonrpc": "2.0", "method": method});
         if let Some(params) = params {
             body["params"] = params;
         }
         self.message(direction, &body);
-        Ok(())
     }
 
     fn stray(&mut self, direction: Direction, text: &str, reason: Option<Malformed>) {
@@ -377,4 +356,37 @@ impl Spoken {
             reason,
         });
     }
+}
+
+/// A request: `METHOD PARAMS`, `ask hover FILE {…}`, `initialize`, `initialize + {…}`.
+fn request(id: &Value, text: &str) -> Result<Value, String> {
+    let (method, rest) = word(text);
+    if method == "ask" {
+        let (operation, rest) = word(rest);
+        let (file, more) = word(rest);
+        let mut params = json!({
+            "textDocument": {"uri": uri(file)},
+            "position": {"line": 0, "character": 6},
+        });
+        if operation == "references" {
+            params["context"] = json!({"includeDeclaration": true});
+        }
+        if let Some(more) = value(more)? {
+            params = merged(params, &more);
+        }
+        let method = format!("textDocument/{operation}");
+        return Ok(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+    }
+    let mut body = json!({"jsonrpc": "2.0", "id": id, "method": method});
+    let params = match (method, rest.strip_prefix("+ ")) {
+        ("initialize", Some(part)) => {
+            Some(merged(announcement(), &value(part)?.unwrap_or_default()))
+        }
+        ("initialize", None) if rest.is_empty() => Some(announcement()),
+        _ => value(rest)?,
+    };
+    if let Some(params) = params {
+        body["params"] = params;
+    }
+    Ok(body)
 }
