@@ -201,10 +201,8 @@ fn a_clause_is_found_as_people_write_it() {
     );
     let worded = clauses.find("Base/Header/Sep").map(|clause| &*clause.id);
     assert_eq!(worded, Ok("base/header/sep"));
-    for (typed, nearest) in [("base/heder/sep", "base/header/sep")] {
-        let error = clauses.find(typed).expect_err("no such clause");
-        assert_eq!(error.nearest, nearest);
-    }
+    let error = clauses.find("base/heder/sep").expect_err("no such clause");
+    assert_eq!(error.nearest, "base/header/sep");
     for (typed, nearest) in [("TOL-6", "TOOL-6"), ("QUA4", "QUA-4"), ("opn-31", "OPN-1")] {
         let error = clauses.find(typed).expect_err("no such clause");
         assert_eq!(error.nearest, nearest);

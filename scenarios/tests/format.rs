@@ -1,5 +1,6 @@
 //! Reading scenario files: cases, the matrix, and what is said about bad ones.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -155,9 +156,11 @@ fn hostile_files_end_in_an_error() {
     let mut bomb = format!("{HEAD}tool:\n  a0: &a0 [x]\n");
     for level in 1..40 {
         let before = level - 1;
-        bomb.push_str(&format!(
-            "  a{level}: &a{level} [*a{before}, *a{before}, *a{before}]\n"
-        ));
+        writeln!(
+            bomb,
+            "  a{level}: &a{level} [*a{before}, *a{before}, *a{before}]"
+        )
+        .unwrap();
     }
     for text in [deep, bomb] {
         let loaded = read(&text);

@@ -121,6 +121,9 @@ fn join(start: &[Segment], rest: &[Segment]) -> Vec<Segment> {
     [start, rest].concat()
 }
 
+/// What is done with a pattern, its way, and the number of the step it stands in.
+type Visit<'v, C> = dyn FnMut(&mut C, &[Segment], &Pattern, Option<usize>) + 'v;
+
 impl<'a> Checker<'a> {
     fn error(&mut self, way: &[Segment], reason: impl Into<String>) {
         self.suggest(way, reason, None);
@@ -240,7 +243,7 @@ impl<'a> Checker<'a> {
             let plain = message.strip_suffix('?').unwrap_or(message);
             for name in plain.split('|') {
                 let known = |method: &&str| dsh_transcript::short_name(method) == name;
-                if CLIENT_METHODS.iter().any(|method| known(&method)) {
+                if CLIENT_METHODS.iter().any(known) {
                     continue;
                 }
                 let names = CLIENT_METHODS
@@ -327,10 +330,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Every pattern, with its way, and the number of the step it stands in, if it does.
-    fn each_pattern(
-        &mut self,
-        visit: &mut dyn FnMut(&mut Self, &[Segment], &Pattern, Option<usize>),
-    ) {
+    fn each_pattern(&mut self, visit: &mut Visit<'_, Self>) {
         let scenario = self.scenario;
         for (at, step) in scenario.steps.iter().enumerate() {
             if let Step::Wait(pattern) = step {

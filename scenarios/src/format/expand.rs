@@ -236,13 +236,12 @@ fn left_out<'a>(root: &'a Node, axes: &[Axis<'a>], wrong: &mut Vec<Wrong>) -> Ve
                 Kind::Scalar(value) => value.to_string(),
                 _ => String::new(),
             };
-            match own.values.iter().find(|(key, _)| key.text == written) {
-                Some((key, _)) => choices.push((own.key.text.as_str(), key.text.as_str())),
-                None => {
-                    let names = own.values.iter().map(|(key, _)| key.text.as_str());
-                    let reason = format!("the axis `{}` has no choice `{written}`", axis.text);
-                    wrong.push(Wrong::new(name.place, reason).or(nearest(&written, names)));
-                }
+            if let Some((key, _)) = own.values.iter().find(|(key, _)| key.text == written) {
+                choices.push((own.key.text.as_str(), key.text.as_str()));
+            } else {
+                let names = own.values.iter().map(|(key, _)| key.text.as_str());
+                let reason = format!("the axis `{}` has no choice `{written}`", axis.text);
+                wrong.push(Wrong::new(name.place, reason).or(nearest(&written, names)));
             }
         }
         found.push((entry.place, choices));
@@ -273,7 +272,7 @@ enum Part<'t> {
     Reference(&'t str),
 }
 
-impl<'a> Filler<'a, '_> {
+impl Filler<'_, '_> {
     fn node(&self, node: &Node, depth: usize) -> Node {
         let kind = match &node.kind {
             Kind::Scalar(Value::String(text)) => return self.text(text, node.place, depth),

@@ -43,7 +43,7 @@ pub fn load(id: &str, file: &str, bytes: &[u8]) -> Loaded {
     };
     let cases = read(id, file, bytes, &mut reporter);
     let mut diagnostics = reporter.found;
-    diagnostics.sort_by(|a, b| (a.line, a.column, a.severity).cmp(&(b.line, b.column, b.severity)));
+    diagnostics.sort_by_key(|one| (one.line, one.column, one.severity));
     let broken = diagnostics
         .iter()
         .any(|diagnostic| diagnostic.severity == Severity::Error);

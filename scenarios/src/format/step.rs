@@ -11,6 +11,10 @@ use super::{FileSpec, Outcome, Pattern, SessionSpec, given};
 /// One thing that is done. A step has exactly one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a case has some dozens of steps, and each is read where it stands"
+)]
 pub enum Step {
     /// Asks the seam. Goes on at once; `expect` collects the result.
     Query(QueryStep),

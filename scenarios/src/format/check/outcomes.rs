@@ -192,8 +192,8 @@ impl Checker<'_> {
     /// A method that the client may send, short or not.
     fn received(&mut self, way: &[Segment], method: &str) {
         let short = dsh_transcript::short_name;
-        let known = |own: &&str| **own == *method || short(own) == method;
-        if method == "*" || super::CLIENT_METHODS.iter().any(|own| known(&own)) {
+        let known = |own: &&str| *own == method || short(own) == method;
+        if method == "*" || super::CLIENT_METHODS.iter().any(known) {
             return;
         }
         let names = super::CLIENT_METHODS.iter();

@@ -129,13 +129,12 @@ impl Checker<'_> {
             let reason = "this rule never matches: `times` is 0";
             return self.warn(&join(way, &way!["times"]), reason, None);
         }
-        if let Some(set) = &rule.set {
-            if !given.sets.contains(set) {
-                let near = nearest(set, given.sets.iter().map(String::as_str));
-                let reason =
-                    format!("this rule never matches: no action `set` makes `{set}` current");
-                return self.warn(&join(way, &way!["set"]), reason, near);
-            }
+        if let Some(set) = &rule.set
+            && !given.sets.contains(set)
+        {
+            let near = nearest(set, given.sets.iter().map(String::as_str));
+            let reason = format!("this rule never matches: no action `set` makes `{set}` current");
+            return self.warn(&join(way, &way!["set"]), reason, near);
         }
         let most = most_processes(self.scenario);
         if let (Some(process), Some(most)) = (rule.process, most)

@@ -77,11 +77,14 @@ fn is_text_of_its_own(way: &[Segment]) -> bool {
             Segment::Index(_) => None,
         })
         .collect();
-    match keys.as_slice() {
-        ["title" | "about" | "server", ..] | ["servers", _, "server", ..] => true,
-        // The values, not the paths.
-        ["workspace", _, ..] | ["steps", "write", _, ..] => true,
-        ["steps", "perform", "do", ..] | ["steps", "turn", "prompt", ..] => true,
-        _ => false,
-    }
+    // Of files the values, not the paths.
+    matches!(
+        keys.as_slice(),
+        ["title" | "about" | "server", ..]
+            | ["servers", _, "server", ..]
+            | ["workspace", _, ..]
+            | ["steps", "write", _, ..]
+            | ["steps", "perform", "do", ..]
+            | ["steps", "turn", "prompt", ..]
+    )
 }
