@@ -1,23 +1,27 @@
 //! `explain`.
 
 mod clause;
+mod mutant;
 mod scenario;
 
 use dsh_scenarios::Clauses;
+use dsh_scenarios::mutate::Mutants;
 use dsh_scenarios::suite::{Suite, file_of};
 
 use crate::exit::Exit;
 use crate::output::{complain, say};
 
-/// Explain a clause or a scenario: what it says, where it comes from, who exercises it
+/// Explain a clause, a scenario or a mutant: what it says, where it comes from, who exercises it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   dsh-conform explain QUA-6
   dsh-conform explain opn-3
-  dsh-conform explain cancel/ignored")]
+  dsh-conform explain cancel/in-flight-ignored
+  dsh-conform explain kills-at-once")]
 pub(crate) struct Args {
-    /// A clause's id in any letter case, or the id of a scenario; `dsh-conform list` lists them
+    /// A clause's id in any letter case, the id of a scenario, or the name of a mutant;
+    /// `dsh-conform list` lists them
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -60,11 +64,16 @@ fn told(id: &str, suite: &Suite) -> Result<String, String> {
     if !cases.is_empty() {
         return Ok(scenario::explained(named, &cases, suite));
     }
+    let mut mutants = Mutants::embedded().iter();
+    if let Some((file, found)) = mutants.find(|(_, mutant)| mutant.name == id) {
+        return Ok(mutant::explained(file, found));
+    }
     let names = clauses
         .iter()
         .map(|clause| clause.id.as_str())
         .chain(suite.cases().iter().map(|case| file_of(&case.id)))
-        .chain(suite.cases().iter().map(|case| case.id.as_str()));
+        .chain(suite.cases().iter().map(|case| case.id.as_str()))
+        .chain(Mutants::embedded().iter().map(|(_, mutant)| &*mutant.name));
     // A clause may be typed in any letter case.
     let distance = |name: &str| {
         let as_typed = strsim::damerau_levenshtein(name, named);
@@ -72,6 +81,6 @@ fn told(id: &str, suite: &Suite) -> Result<String, String> {
     };
     let nearest = names.min_by_key(|name| distance(name)).unwrap_or_default();
     Err(format!(
-        "there is no clause and no scenario {id:?}; did you mean {nearest}?"
+        "there is no clause, scenario or mutant {id:?}; did you mean {nearest}?"
     ))
 }

@@ -6,6 +6,7 @@ use dsh_e2e::PROBES;
 use dsh_e2e::catalogue::Catalogue;
 use dsh_scenarios::format::Case;
 use dsh_scenarios::monitor::MONITORS;
+use dsh_scenarios::mutate::Mutants;
 use dsh_scenarios::suite::{Suite, SuiteError, file_of};
 use dsh_scenarios::{Clauses, Level};
 use serde::Serialize;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     },
     /// What every transcript is held to
     Monitors(Format),
+    /// The mutants of `run --mutants`, each with what it does wrong
+    Mutants(Format),
     /// The clauses: every rule that something is judged by
     Clauses(Format),
     /// The probes of `check`, each with what it does
@@ -68,10 +71,12 @@ pub(crate) fn run(command: &Command) -> Exit {
             }
         },
         Command::Monitors(Format { format: Form::Text }) => monitors(),
+        Command::Mutants(Format { format: Form::Text }) => mutants(),
         Command::Clauses(Format { format: Form::Text }) => clauses(),
         Command::Probes(Format { format: Form::Text }) => probes(),
         Command::Servers(Format { format: Form::Text }) => servers(),
         Command::Monitors(Format { format: Form::Json }) => format!("{:#}\n", monitor_records()),
+        Command::Mutants(Format { format: Form::Json }) => format!("{:#}\n", mutant_records()),
         Command::Clauses(Format { format: Form::Json }) => format!("{:#}\n", clause_records()),
         Command::Probes(Format { format: Form::Json }) => format!("{:#}\n", probe_records()),
         Command::Servers(Format { format: Form::Json }) => format!("{:#}\n", server_records()),
@@ -154,6 +159,38 @@ fn scenario_records(files: &[(&str, Vec<&Case>)]) -> Value {
                 "file": first.file,
                 "cases": ids,
             }))
+        })
+        .collect()
+}
+
+fn mutants() -> String {
+    let mut text = String::new();
+    let mut last = "";
+    for (file, mutant) in Mutants::embedded().iter() {
+        if file != last {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            let area = file.trim_start_matches("mutants/");
+            let _ = writeln!(text, "{}", area.trim_end_matches(".yaml"));
+            last = file;
+        }
+        let _ = writeln!(text, "  {}: {}", mutant.name, mutant.breaks.join(", "));
+        paragraph(&mut text, 6, &mutant.title);
+    }
+    text
+}
+
+fn mutant_records() -> Value {
+    Mutants::embedded()
+        .iter()
+        .map(|(file, mutant)| {
+            json!({
+                "name": mutant.name,
+                "title": mutant.title,
+                "breaks": mutant.breaks,
+                "file": format!("scenarios/{file}"),
+            })
         })
         .collect()
 }
@@ -294,7 +331,7 @@ mod tests {
     #[test]
     fn every_list_fits_80_columns_and_has_records() {
         let all = scenarios(&[], Form::Text).unwrap();
-        for text in [clauses(), probes(), servers(), monitors(), all] {
+        for text in [clauses(), probes(), servers(), monitors(), mutants(), all] {
             for line in text.lines() {
                 assert!(line.chars().count() <= WIDTH, "{line}");
             }
@@ -305,6 +342,7 @@ mod tests {
             probe_records(),
             server_records(),
             monitor_records(),
+            mutant_records(),
             all,
         ] {
             assert!(records.as_array().is_some_and(|all| !all.is_empty()));

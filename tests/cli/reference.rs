@@ -50,7 +50,17 @@ fn lists_are_there_as_text_and_as_records() {
     desk.run(&["list", "scenarios", "cancle/x"])
         .ended(5)
         .err_has("cancle/x");
-    for what in ["clauses", "probes", "servers", "scenarios", "monitors"] {
+    desk.run(&["list", "mutants"])
+        .ended(0)
+        .out_has("kills-at-once: CAN-4");
+    for what in [
+        "clauses",
+        "probes",
+        "servers",
+        "scenarios",
+        "monitors",
+        "mutants",
+    ] {
         let said = desk.run(&["list", what, "--format", "json"]).ended(0);
         let records: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         assert!(records.as_array().is_some_and(|all| !all.is_empty()));

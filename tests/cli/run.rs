@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use dsh_fake_lsp::{Control, FakeServer, ignore};
-use dsh_reports::{Conclusion, Report, SkipReason, Verdict};
+use dsh_reports::{Conclusion, Report, RunKind, SkipReason, Verdict};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Desk, Said, is_alive, program};
@@ -472,6 +472,34 @@ async fn ctrl_c_ends_the_servers_and_leaves_a_partial_report() {
         assert!(report.interrupted);
         assert_eq!(report.runs[0].skipped[0].reason, SkipReason::Interrupted);
     }
+}
+
+#[test]
+fn a_mutant_is_noticed_or_the_run_is_red() {
+    let desk = Desk::new();
+    let all = [
+        "run",
+        "--mutants",
+        "starts-what-was-given-up",
+        "--in-process",
+    ];
+    let mut args = all.to_vec();
+    args.extend(["--format", "json"]);
+    let run = desk.run(&args).ended(0).report().runs.remove(0);
+    assert_eq!(run.kind, RunKind::Power);
+    assert_eq!(run.conclusion, Conclusion::Noticed { mutants: 1 });
+    assert!(run.cases[0].message.contains("killed by "));
+    assert_eq!(run.skipped[0].reason, SkipReason::NotSelected);
+    // A scenario that shows nothing of it lets it live, or cannot show that it was there.
+    good(&desk);
+    let mut args = all.to_vec();
+    args.extend(["--suite", "suite"]);
+    desk.run(&args)
+        .ended(1)
+        .out_has("BROKEN: starts-what-was-given-up");
+    desk.run(&["run", "--mutants", "start-what-was-given-up"])
+        .ended(5)
+        .err_has("did you mean starts-what-was-given-up?");
 }
 
 #[test]

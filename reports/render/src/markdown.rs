@@ -181,9 +181,9 @@ fn folded(out: &mut String, run: &Run) {
     fold(out, "clauses not judged", &lines);
     lines.clear();
     for skipped in &run.skipped {
-        lines.push(format!("{} cases, {}", skipped.cases.len(), skipped.reason));
+        lines.push(words::skipped(run.kind, skipped));
     }
-    fold(out, "cases not run", &lines);
+    fold(out, "not run", &lines);
 }
 
 fn fold(out: &mut String, what: &str, lines: &[String]) {

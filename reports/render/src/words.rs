@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::conclusion::Conclusion;
-use crate::model::{Evidence, Place, Run, RunKind, Stale, Subject};
+use crate::model::{Evidence, Place, Run, RunKind, Skipped, Stale, Subject};
 use crate::verdict::{Level, Verdict};
 
 /// Name and version.
@@ -28,6 +28,18 @@ pub(crate) fn stale(stale: &Stale) -> String {
         Some(source) => format!("{} ({}): {}", stale.case, place(source), stale.reason),
         None => format!("{}: {}", stale.case, stale.reason),
     }
+}
+
+/// How many cases were not run, and why.
+pub(crate) fn skipped(kind: RunKind, skipped: &Skipped) -> String {
+    let count = skipped.cases.len();
+    let what = match (kind, count) {
+        (RunKind::Conformance, 1) => "case",
+        (RunKind::Conformance, _) => "cases",
+        (RunKind::Power, 1) => "mutant",
+        (RunKind::Power, _) => "mutants",
+    };
+    format!("{count} {what}, {}", skipped.reason)
 }
 
 /// The conclusion without the reason, which stands with the run itself.

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use dsh_scenarios::monitor::MONITORS;
+use dsh_scenarios::mutate::Mutants;
 use dsh_scenarios::suite::{Suite, file_of};
 use dsh_scenarios::{Clause, Evidence, Level};
 
-use crate::commands::list::{paragraph, shown};
+use crate::commands::list::{hanging, paragraph, shown};
 
 pub(super) fn explained(clause: &Clause, suite: &Suite) -> String {
     let level = match clause.level {
@@ -32,6 +33,18 @@ pub(super) fn explained(clause: &Clause, suite: &Suite) -> String {
         ("since", vec![clause.since.clone()]),
     ] {
         let _ = writeln!(text, "{name:<11} {}", values.join(", "));
+    }
+    if !clause.see.is_empty() {
+        let _ = writeln!(
+            text,
+            "{:<11} {}, which judges it too",
+            "see",
+            clause.see.join(", ")
+        );
+    }
+    if let Some(reason) = &clause.excluded {
+        text.push_str("excluded    ");
+        hanging(&mut text, 12, reason);
     }
     exercised(&mut text, clause, suite);
     text
@@ -71,6 +84,14 @@ fn exercised(text: &mut String, clause: &Clause, suite: &Suite) {
     for monitor in monitors {
         let _ = writeln!(text, "  {}", monitor.name);
         paragraph(text, 6, monitor.statement);
+    }
+    let mutants: Vec<_> = Mutants::embedded().of(&clause.id).collect();
+    if !mutants.is_empty() {
+        text.push_str("\nMutants that break it; run one with `dsh-conform run --mutants NAME`\n");
+    }
+    for mutant in mutants {
+        let _ = writeln!(text, "  {}", mutant.name);
+        paragraph(text, 6, &mutant.title);
     }
     let witnesses = Evidence::embedded().of(&clause.id);
     if !witnesses.is_empty() {

@@ -1,9 +1,10 @@
 //! `run --mutants`: whether the suite notices a harness that breaks clauses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dsh_reports::{Run, RunKind, SkipReason, Skipped, Watch};
+use dsh_scenarios::format::Case;
 use dsh_scenarios::mutate::{self, Mutant, Mutants};
 use dsh_scenarios::subject::{Description, SubjectSource};
 use dsh_scenarios::suite::Shard;
@@ -13,6 +14,9 @@ use super::clauses::{of_a_harness, reference};
 use super::selection::{Refused, nearest};
 use super::{Ended, Plan, default_jobs};
 use crate::signals::Interruption;
+
+/// How many cases about other clauses a few mutants are tried on.
+const OTHERS: usize = 30;
 
 /// Mutants to run, each with its file, and those that are not.
 #[derive(Debug)]
@@ -68,6 +72,27 @@ impl Mutated {
                 .collect(),
         })
     }
+
+    /// Leaves of the cases those that can be expected to notice one of the mutants, and some
+    /// others: for a few mutants it is not worth running all of them first.
+    fn narrow(&self, cases: &mut Vec<Arc<Case>>) {
+        let mutants = || self.mutants.iter().map(|(_, mutant)| mutant);
+        let breaks: BTreeSet<&str> = mutants()
+            .flat_map(|mutant| &mutant.breaks)
+            .map(String::as_str)
+            .collect();
+        // One that names its scenarios by itself may name any.
+        if mutants().any(|mutant| !mutant.scenarios.is_empty()) {
+            return;
+        }
+        let mut others = 0;
+        cases.retain(|case| {
+            let mut clauses = case.scenario.clauses.iter();
+            let names = clauses.any(|clause| breaks.contains(clause.as_str()));
+            others += usize::from(!names);
+            names || others <= OTHERS
+        });
+    }
 }
 
 impl Plan {
@@ -81,6 +106,9 @@ impl Plan {
         let description = self.judged_as(source.description());
         let mut cases = self.chosen.cases.clone();
         cases.retain(|case| description.profiles.contains(&case.scenario.profile));
+        if !self.args.filter.is_empty() {
+            mutated.narrow(&mut cases);
+        }
         let line = self.progress.line("mutants");
         line.say("running the scenarios without any");
         let (mut done, mut survived, all) = (0_u64, 0_u64, mutated.mutants.len());
@@ -129,20 +157,20 @@ impl Plan {
             interrupted: power.interrupted,
             duration: began.elapsed(),
         };
-        let clauses = watched(&description);
+        let clauses = watched(&description, &run.skipped);
         self.conclude(&mut run, &ended, &description, (&clauses, &references()));
         (run, ended)
     }
 }
 
 /// The clauses that mutants can break, each with the reason that holds if none that was run does.
-fn watched(description: &Description) -> Vec<dsh_reports::ClauseRef> {
+fn watched(description: &Description, skipped: &[Skipped]) -> Vec<dsh_reports::ClauseRef> {
     of_a_harness()
         .filter(|clause| {
             let mut profiles = clause.profiles.iter();
             profiles.any(|profile| description.profiles.contains(profile))
         })
-        .map(|clause| reference(clause, unwatched(clause).to_owned()))
+        .map(|clause| reference(clause, unwatched(clause, skipped)))
         .collect()
 }
 
@@ -156,18 +184,33 @@ fn references() -> BTreeMap<String, Watch> {
         .collect()
 }
 
-fn unwatched(clause: &Clause) -> &str {
+fn unwatched(clause: &Clause, skipped: &[Skipped]) -> String {
     if let Some(reason) = &clause.excluded {
-        return reason.trim_end_matches('.');
+        return reason.trim_end_matches('.').to_owned();
     }
     let tests = |judged: &Judged| matches!(judged, Judged::Unit | Judged::Source);
-    if Mutants::embedded().of(&clause.id).next().is_some() {
-        "the mutants that break it were killed for other clauses, or not run"
-    } else if clause.judged.iter().all(tests) {
-        "judged by tests of this project, not by scenarios"
-    } else if clause.level == Level::Should {
-        "no mutant breaks it, and none has to"
-    } else {
-        "no mutant breaks it"
+    let names = std::iter::once(&clause.id).chain(&clause.see);
+    let mutants: Vec<&str> = names
+        .flat_map(|name| Mutants::embedded().of(name))
+        .map(|mutant| mutant.name.as_str())
+        .collect();
+    let left_out = |mutant: &&str| {
+        let mut reasons = skipped.iter();
+        let found = reasons.find(|skipped| skipped.cases.iter().any(|case| case == mutant));
+        found.map(|skipped| skipped.reason)
+    };
+    let reasons: Option<Vec<SkipReason>> = mutants.iter().map(left_out).collect();
+    match reasons {
+        // Of several mutants, the one that another shard runs says most.
+        Some(reasons) if !reasons.is_empty() => {
+            let reason = reasons.iter().max().map(ToString::to_string);
+            reason.unwrap_or_default()
+        }
+        None => "the mutants that break it are noticed for other clauses".to_owned(),
+        _ if clause.judged.iter().all(tests) => {
+            "judged by tests of this project, not by scenarios".to_owned()
+        }
+        _ if clause.level == Level::Should => "no mutant breaks it, and none has to".to_owned(),
+        _ => "no mutant breaks it".to_owned(),
     }
 }

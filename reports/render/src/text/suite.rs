@@ -106,11 +106,7 @@ impl Sheet<'_> {
             self.page.blank();
         }
         for skipped in &run.skipped {
-            let (count, one) = (
-                skipped.cases.len(),
-                if skipped.cases.len() == 1 { "" } else { "s" },
-            );
-            let text = format!("not run: {count} case{one}, {}", skipped.reason);
+            let text = format!("not run: {}", words::skipped(run.kind, skipped));
             self.paragraph(0, Role::Faint, &text);
         }
         if !run.stale.is_empty() {
