@@ -149,3 +149,26 @@ fn the_lint_finds_what_it_is_for() {
     assert!(said(&clause("see: [shape]"), &none).contains("nothing judges these"));
     assert_eq!(said(&clause("see: [shape]"), &judged("shape")), "");
 }
+
+/// Each snapshot belongs to a case that has a text to hold against it; each such case has one.
+#[test]
+fn snapshots_and_cases_with_texts_are_the_same() {
+    let suite = suite();
+    let texts: BTreeSet<&str> = suite
+        .cases()
+        .iter()
+        .filter(|case| {
+            case.scenario.steps.iter().any(|step| match step {
+                Step::Tool(tool) => tool.snapshot,
+                Step::Turn(_) => true,
+                _ => false,
+            })
+        })
+        .map(|case| case.id.as_str())
+        .collect();
+    let snapshots: BTreeSet<&str> = suite.snapshots().collect();
+    let left_over: Vec<_> = snapshots.difference(&texts).collect();
+    assert!(left_over.is_empty(), "remove these: {left_over:?}");
+    let missing: Vec<_> = texts.difference(&snapshots).collect();
+    assert!(missing.is_empty(), "review these: {missing:?}");
+}
