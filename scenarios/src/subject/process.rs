@@ -34,6 +34,8 @@ use tree::Leash;
 const START: Duration = Duration::from_secs(30);
 /// How long it may take to end once its stdin has ended.
 const AFTER_STDIN: Duration = Duration::from_secs(3);
+/// How long it may take to end after its stdout did, or after it was not understood.
+const AFTER_STDOUT: Duration = Duration::from_millis(300);
 /// How long it may take to end after SIGTERM.
 const AFTER_SIGTERM: Duration = Duration::from_secs(3);
 /// How long what was killed may take to be gone.
@@ -338,7 +340,7 @@ impl Owned {
                 .fail(&CallError::Nonsense { reason });
         }
         let status = tokio::select! {
-            status = self.end() => status,
+            status = self.end(&said) => status,
             status = async { stderr.as_mut().await; std::future::pending().await } => status,
         };
         // Its own end is told here; what a child of its holds open is not waited for.
@@ -347,10 +349,14 @@ impl Owned {
         self.connection.answers.fail(&CallError::Gone { how });
     }
 
-    async fn end(&mut self) -> Option<ExitStatus> {
+    async fn end(&mut self, said: &Said) -> Option<ExitStatus> {
         // What it leaves below itself is known only as long as it is there.
         self.leash.look();
-        if timeout(AFTER_STDIN, self.leash.ended()).await.is_err() {
+        let patience = match said {
+            Said::Enough => AFTER_STDIN,
+            Said::Nothing | Said::Nonsense(_) => AFTER_STDOUT,
+        };
+        if timeout(patience, self.leash.ended()).await.is_err() {
             self.leash.look();
             self.leash.terminate();
             // Nothing to do about a time that is over: what comes next does not ask.
@@ -366,8 +372,10 @@ impl Owned {
 /// How a subject ended, for people.
 fn how(said: &Said, status: Option<ExitStatus>, stderr: &[u8]) -> String {
     let status = match (status, said) {
-        (Some(status), _) => status.to_string(),
         (None, _) => "it cannot be ended".to_owned(),
+        (Some(status), Said::Nothing) => format!("its stdout ended, then {status}"),
+        (Some(status), Said::Enough) => format!("it was ended, {status}"),
+        (Some(status), Said::Nonsense(reason)) => format!("{reason}; then {status}"),
     };
     let stderr = String::from_utf8_lossy(stderr);
     let stderr = stderr.trim();
