@@ -2,7 +2,7 @@
 
 mod snapshots;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -11,7 +11,7 @@ use crate::format::diagnostic::nearest;
 use crate::format::load::MAX_FILE;
 use crate::format::{Case, Diagnostic, Severity, load};
 
-pub use snapshots::{SnapshotMismatch, snapshot_text};
+pub use snapshots::{SnapshotMismatch, Snapshots, snapshot_text};
 
 include!(concat!(env!("OUT_DIR"), "/suite.rs"));
 
@@ -21,7 +21,7 @@ pub struct Suite {
     cases: Vec<Case>,
     diagnostics: Vec<Diagnostic>,
     files: Vec<String>,
-    snapshots: BTreeMap<String, String>,
+    snapshots: Snapshots,
 }
 
 /// One file of a suite: its path below the suite's folder, with slashes, and what is in it.
@@ -140,7 +140,7 @@ impl Suite {
         for file in files {
             if let Some(case) = file.path.strip_suffix(".snap") {
                 let text = String::from_utf8_lossy(&file.bytes).into_owned();
-                this.snapshots.insert(case.to_owned(), text);
+                this.snapshots.0.insert(case.to_owned(), text);
                 continue;
             }
             let id = match file.path.rsplit_once('.') {

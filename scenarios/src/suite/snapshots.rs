@@ -3,11 +3,15 @@
 //! The texts of a case lie beside its scenario, in `name.snap` or `name#choice-choice.snap`, in the
 //! form that `cargo insta review` knows: a header between two lines of dashes, then the text.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use dsh_reports::Verdict;
 use similar::{ChangeTag, TextDiff};
 
 use super::Suite;
+use crate::format::Case;
+use crate::run::CaseResult;
 
 /// What opens a step's text, and, alone, closes the last.
 const BAR: &str = "──";
@@ -17,7 +21,7 @@ const BAR: &str = "──";
 #[non_exhaustive]
 pub enum SnapshotMismatch {
     /// The texts are others.
-    #[error("the texts are not those of {file}:\n{diff}")]
+    #[error("the texts are not those of {file}\n{diff}")]
     Different {
         /// The snapshot file, below the suite's folder.
         file: String,
@@ -26,7 +30,8 @@ pub enum SnapshotMismatch {
     },
     /// There is no snapshot yet.
     #[error(
-        "there is no {file} yet; write it with `cargo insta test --review -p dsh-scenarios`:\n{text}"
+        "there is no {file} yet; `cargo insta test --review -p dsh-scenarios` writes those of the \
+         project's suite; it would hold\n{text}"
     )]
     Missing {
         /// The snapshot file, below the suite's folder.
@@ -71,26 +76,73 @@ pub fn snapshot_text(texts: &[(String, String)]) -> Option<String> {
     Some(whole)
 }
 
+/// The snapshots of a suite: case → file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshots(pub(super) BTreeMap<String, String>);
+
 impl Suite {
+    /// The snapshots beside its scenarios.
+    pub fn texts(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
     /// The text of a case's snapshot, if it has one.
     pub fn snapshot(&self, case: &str) -> Option<&str> {
-        let file = self.snapshots.get(case)?;
-        Some(body(file).trim_end())
+        self.snapshots.get(case)
     }
 
     /// The cases there is a snapshot of, sound or not.
     pub fn snapshots(&self) -> impl Iterator<Item = &str> {
-        self.snapshots.keys().map(String::as_str)
+        self.snapshots.0.keys().map(String::as_str)
     }
 
-    /// Holds the texts of a case, `CaseResult::snapshots`, against its snapshot.
+    /// Holds the texts of a case against its snapshot; see [`Snapshots::hold`].
     pub fn hold_snapshot(
         &self,
         case: &str,
         texts: &[(String, String)],
     ) -> Result<(), SnapshotMismatch> {
+        self.snapshots.hold(case, texts)
+    }
+}
+
+impl Snapshots {
+    /// Takes in those of another suite; of two of one case, the other's.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// The text of a case's snapshot, if it has one.
+    pub fn get(&self, case: &str) -> Option<&str> {
+        let file = self.0.get(case)?;
+        Some(body(file).trim_end())
+    }
+
+    /// Has a case that went well fail if its texts are not those of its snapshot.
+    ///
+    /// The texts are those of the built-in harness: somebody else's words are not held to them.
+    pub fn judge(&self, case: &Case, result: &mut CaseResult) {
+        if !matches!(result.verdict, Verdict::Pass | Verdict::Note) {
+            return;
+        }
+        let Err(mismatch) = self.hold(&case.id, &result.snapshots) else {
+            return;
+        };
+        result.verdict = Verdict::Fail;
+        let told = mismatch.to_string();
+        told.lines()
+            .next()
+            .unwrap_or_default()
+            .clone_into(&mut result.message);
+        result.expected = self.get(&case.id).map(str::to_owned);
+        result.got = snapshot_text(&result.snapshots);
+        result.clauses.clone_from(&case.scenario.clauses);
+    }
+
+    /// Holds the texts of a case, `CaseResult::snapshots`, against its snapshot.
+    pub fn hold(&self, case: &str, texts: &[(String, String)]) -> Result<(), SnapshotMismatch> {
         let file = format!("{case}.snap");
-        match (self.snapshot(case), snapshot_text(texts)) {
+        match (self.get(case), snapshot_text(texts)) {
             (None, None) => Ok(()),
             (Some(old), Some(new)) if old == new => Ok(()),
             (Some(old), Some(new)) => Err(SnapshotMismatch::Different {
@@ -166,11 +218,46 @@ mod tests {
         };
         assert_eq!(
             said("tool/x#a", &[("a", "one\n---\nthree")]),
-            "the texts are not those of tool/x#a.snap:\n ── a\n one\n ---\n-two\n+three\n ──"
+            "the texts are not those of tool/x#a.snap\n ── a\n one\n ---\n-two\n+three\n ──"
         );
         assert!(said("tool/x", &[("a", "")]).starts_with("there is no tool/x.snap yet"));
         assert!(said("tool/x#a", &[]).contains("remove it"));
         // A blank at the end of a text is a difference.
         assert!(said("tool/x#a", &[("a", "one\n---\ntwo ")]).contains("+two "));
+    }
+
+    #[test]
+    fn a_case_fails_by_its_text_only_if_it_went_well() {
+        let suite = suite(&[
+            (
+                "x.yaml",
+                "title: A title\nclauses: [TOOL-1]\nprofile: tool\n",
+            ),
+            ("x.snap", "── t\nright\n──\n"),
+        ]);
+        let case = &suite.cases()[0];
+        let judged = |verdict, text: &str| {
+            let mut result = CaseResult {
+                id: "x".to_owned(),
+                verdict,
+                message: String::new(),
+                expected: None,
+                got: None,
+                clauses: Vec::new(),
+                decisive: None,
+                duration: std::time::Duration::ZERO,
+                transcript: Vec::new(),
+                snapshots: texts(&[("t", text)]),
+            };
+            suite.texts().judge(case, &mut result);
+            result
+        };
+        assert_eq!(judged(Verdict::Pass, "right").verdict, Verdict::Pass);
+        assert_eq!(judged(Verdict::Timeout, "wrong").verdict, Verdict::Timeout);
+        let failed = judged(Verdict::Pass, "wrong");
+        assert_eq!(failed.verdict, Verdict::Fail);
+        assert_eq!(failed.message, "the texts are not those of x.snap");
+        assert_eq!(failed.got.as_deref(), Some("── t\nwrong\n──"));
+        assert_eq!(failed.clauses, ["TOOL-1"]);
     }
 }
