@@ -1,7 +1,9 @@
 //! Runs scenario files against the built-in harness in this process, and prints what became of
 //! each case. For writing scenarios:
 //!
-//!   cargo run -p dsh-scenarios --example try_scenario -- scenarios/suite/cancel/ignored.yaml
+//! ```sh
+//! cargo run -p dsh-scenarios --example try_scenario -- scenarios/suite/cancel/ignored.yaml
+//! ```
 //!
 //! `--events` prints the transcript of every case, `--jobs N` runs so many at a time, `--repeat N`
 //! runs everything so often, `--foreign` judges as if the harness were somebody else's,

@@ -433,9 +433,8 @@ fn counted(count: &Count) -> String {
 
 /// A pattern in words, as they are in its file.
 pub(crate) fn describe(pattern: &Pattern) -> String {
-    let parts = match serde_json::to_value(pattern) {
-        Ok(Value::Object(members)) => members,
-        _ => return "an event".to_owned(),
+    let Ok(Value::Object(parts)) = serde_json::to_value(pattern) else {
+        return "an event".to_owned();
     };
     let parts: Vec<String> = parts
         .iter()

@@ -139,15 +139,12 @@ fn fill_text(text: &str, names: Names<'_>, unescape: bool) -> String {
         }
         filled.push_str(before);
         let end = from.find('}');
-        match end.and_then(|end| Some((end, names(&from[2..end])?))) {
-            Some((end, value)) => {
-                filled.push_str(&value);
-                rest = &from[end + 1..];
-            }
-            None => {
-                filled.push_str("${");
-                rest = &from[2..];
-            }
+        if let Some((end, value)) = end.and_then(|end| Some((end, names(&from[2..end])?))) {
+            filled.push_str(&value);
+            rest = &from[end + 1..];
+        } else {
+            filled.push_str("${");
+            rest = &from[2..];
         }
     }
     filled.push_str(rest);

@@ -344,6 +344,10 @@ impl Known {
 
     /// What should be taken out of the list, after a run over a suite with these cases. An entry
     /// some of whose cases were not run is only stale if none of its name exists.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "an iterator that is looked through more than once is cloned from one"
+    )]
     pub fn stale<'a>(&self, ids: impl IntoIterator<Item = &'a str> + Clone) -> Vec<Stale> {
         let stale = |entry: &Entry| {
             let why = if entry.named == 0 {

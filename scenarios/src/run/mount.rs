@@ -156,11 +156,11 @@ impl Surroundings<'_> {
         if Path::new(&program) != self.places.fake {
             return;
         }
-        let argv = std::iter::once(program).chain(args).collect();
-        let mut argv = tampering.command(argv).into_iter();
-        if let Some(program) = argv.next() {
+        let whole = std::iter::once(program).chain(args).collect();
+        let mut command = tampering.command(whole).into_iter();
+        if let Some(program) = command.next() {
             entry["command"] = program.into();
-            entry["args"] = argv.collect::<Vec<_>>().into();
+            entry["args"] = command.collect::<Vec<_>>().into();
         }
     }
 }

@@ -82,26 +82,24 @@ pub(crate) fn read(text: &str, markers: &Markers) -> Result<At, String> {
         ));
     };
     let known = markers.get(file);
-    match known.and_then(|known| known.get(marker)) {
-        Some(place) => Ok(At {
+    if let Some(place) = known.and_then(|known| known.get(marker)) {
+        return Ok(At {
             file: file.to_owned(),
             place: *place,
-        }),
-        None => {
-            let names: Vec<&str> = known
-                .into_iter()
-                .flat_map(|known| known.keys().map(String::as_str))
-                .collect();
-            Err(format!(
-                "`{text}`: there is no ⟦{marker}⟧ in {file} (its markers: {})",
-                if names.is_empty() {
-                    "none".to_owned()
-                } else {
-                    names.join(", ")
-                }
-            ))
-        }
+        });
     }
+    let names: Vec<&str> = known
+        .into_iter()
+        .flat_map(|known| known.keys().map(String::as_str))
+        .collect();
+    let names = if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    };
+    Err(format!(
+        "`{text}`: there is no ⟦{marker}⟧ in {file} (its markers: {names})"
+    ))
 }
 
 fn numbered(text: &str) -> Option<(String, Place)> {

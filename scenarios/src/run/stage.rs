@@ -149,7 +149,7 @@ impl Stage {
                 let (plain, markers) = place::unmark(text);
                 self.markers.insert(name.to_owned(), markers);
                 fs::write(path, plain).map_err(failed)?;
-                fs::set_permissions(path, fs::Permissions::from_mode(0)).map_err(failed)?;
+                fs::set_permissions(path, fs::Permissions::from_mode(0o000)).map_err(failed)?;
                 match fs::File::open(path) {
                     Err(_) => Ok(()),
                     Ok(_) => Err(StageError::Impossible {

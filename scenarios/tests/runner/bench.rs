@@ -56,7 +56,7 @@ fn whole(text: &str) -> String {
             .lines()
             .any(|line| line.starts_with(&format!("{key}:")))
         {
-            whole.push_str(&format!("{key}: {value}\n"));
+            whole.extend([key, ": ", value, "\n"]);
         }
     }
     whole.push_str(text);
@@ -134,20 +134,16 @@ pub(crate) fn ran_with(
     subject: Arc<dyn Subject>,
     change: impl FnOnce(&mut Setup),
 ) -> Ran {
-    ran_case(&case(text), subject, change)
+    ran_case(&case(text), &*subject, change)
 }
 
 /// Runs a case with a subject and a changed setup; nothing is left of it.
 #[track_caller]
-pub(crate) fn ran_case(
-    case: &Case,
-    subject: Arc<dyn Subject>,
-    change: impl FnOnce(&mut Setup),
-) -> Ran {
+pub(crate) fn ran_case(case: &Case, subject: &dyn Subject, change: impl FnOnce(&mut Setup)) -> Ran {
     let mut bench = Bench::new();
     change(&mut bench.setup);
     let ran = in_time(async {
-        let ran = run_case(case, &*subject, &bench.setup, None).await;
+        let ran = run_case(case, subject, &bench.setup, None).await;
         subject.end().await;
         ran
     });

@@ -33,6 +33,7 @@ fn at_query(does: impl Fn() -> Does + Send + Sync + 'static) -> Arc<Double> {
     Arc::new(Double::at_query(does))
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of short tests")]
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("one_that_never_answers_runs_out_of_time", || {
@@ -106,14 +107,14 @@ pub(crate) fn trials() -> Vec<Trial> {
             },
         ),
         trial("a_process_that_exits_crashed", || {
-            let ran = process(r#"query) exit 7;;"#, PATIENT);
+            let ran = process(r"query) exit 7;;", PATIENT);
             is(&ran, Verdict::Crash, "7");
         }),
         trial(
             "a_process_that_exits_while_nothing_is_asked_crashed",
             || {
                 let text = "budget_ms: 120000\nsteps:\n  - wait: {started: true}\n";
-                let ran = process(r#"mount) answer '{}'; exit 7;;"#, text);
+                let ran = process(r"mount) answer '{}'; exit 7;;", text);
                 is(&ran, Verdict::Crash, "7");
             },
         ),

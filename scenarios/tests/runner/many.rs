@@ -185,7 +185,7 @@ steps:
 "#;
             let mut all = cases(hang, 8);
             let mut first = case(HOVER);
-            first.id = "first".to_owned();
+            "first".clone_into(&mut first.id);
             all.insert(0, Arc::new(first));
             let source = async || Arc::new(InProcessSource::new()) as Arc<dyn SubjectSource>;
             let (summary, results) = many(all, source, |_, cancel| cancel.cancel());

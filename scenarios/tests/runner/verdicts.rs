@@ -23,6 +23,7 @@ fn hover(rest: &str) -> String {
     format!("{HOVER}{rest}")
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of short tests")]
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         trial("a_case_that_holds_passes", || {
@@ -119,7 +120,7 @@ steps:
   - wait: {held: never}
   - expect: {q: {ok: true}}
 "#;
-            let ran = ran_case(&unchecked(text), Arc::new(InProcess::new()), |_| {});
+            let ran = ran_case(&unchecked(text), &InProcess::new(), |_| {});
             is(
                 &ran,
                 Verdict::Timeout,
@@ -163,7 +164,7 @@ steps:
         trial("files_of_all_kinds_are_there", files),
         trial("a_path_outside_the_case_is_refused", || {
             let case = unchecked("workspace: {../../x: text}\nsteps: []\n");
-            let ran = ran_case(&case, Arc::new(InProcess::new()), |_| {});
+            let ran = ran_case(&case, &InProcess::new(), |_| {});
             is(
                 &ran,
                 Verdict::HarnessError,
