@@ -108,7 +108,8 @@ class Slot:
         # The caller has its outcome. A server that does not take the close has only so long.
         try:
             self.server.notify("textDocument/didClose", {"textDocument": document})
-            if not self.server.written(self.config["killGraceMs"] / 1000):
+            grace = self.config["killGraceMs"] / 1000
+            if not self.server.written(min(grace, 0.5) if job.given_up else grace):
                 self.server.die("it does not take the close of a document")
         except Failure:
             pass  # it is replaced
@@ -159,7 +160,10 @@ class Slot:
             if kind == "dead":
                 raise what
             if kind == "stop":
-                self.server.notify("$/cancelRequest", {"id": number})
+                if self.server.written(0.5):
+                    self.server.notify("$/cancelRequest", {"id": number})
+                else:
+                    self.server.die("what was sent to it is half written")
                 continue
             if "error" in what and what.get("result") is None:
                 error = what["error"] if isinstance(what["error"], dict) else {}
