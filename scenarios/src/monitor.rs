@@ -1,7 +1,7 @@
 //! Monitors: rules that hold on every transcript, whoever wrote it.
 //!
 //! A monitor looks at one event after the other, together with what is known of the session so far
-//! (the [`session`]: phase, documents, requests of both sides), and says which clause an event
+//! (phase, documents, requests of both sides), and says which clause an event
 //! breaks. It knows neither the scenario nor the harness, so the same monitors judge a case of the
 //! suite, a server that `check` drives, and a recording of somebody's editor.
 //!
@@ -14,7 +14,7 @@
 //! had that answer" can be proved (the answer stands behind it), and "the client sent this although
 //! it had that answer" cannot be: the two may have crossed. Rules of the second kind (CAN-7, an
 //! unanswered request of the server) are judged only where a message of the client proves that it
-//! had read so far: see [`Session::client_read`](session::Session).
+//! had read so far: it answers something that the server wrote later, for instance.
 //!
 //! # What is no violation
 //!
