@@ -1,9 +1,9 @@
 //! Monitors: rules that hold on every transcript, whoever wrote it.
 //!
 //! A monitor looks at one event after the other, together with what is known of the session so far
-//! (phase, documents, requests of both sides), and says which clause an event
-//! breaks. It knows neither the scenario nor the harness, so the same monitors judge a case of the
-//! suite, a server that `check` drives, and a recording of somebody's editor.
+//! (phase, documents, requests of both sides), and says which clause an event breaks. It knows
+//! neither the scenario nor the harness, so the same monitors judge a case of the suite and a
+//! recording of somebody's editor.
 //!
 //! # What the order of events proves
 //!
