@@ -16,9 +16,11 @@
 //! process even if that is killed; elsewhere it then finds its pipes closed, as after any client's
 //! death. Processes that the server itself started are its own business in both cases.
 
+mod between;
 mod log;
 mod relay;
 mod signals;
+mod streams;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -28,9 +30,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use dsh_transcript::{Bounds, Direction, EventBody, Raw, Splitter};
 
+pub(crate) use between::{Between, OnSignal, Out};
 use log::Log;
 pub use log::LogError;
-pub(crate) use relay::{Between, OnSignal, Out, Relay};
+pub(crate) use relay::Relay;
 
 /// How a server that was stood in for ended, and so how this process is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

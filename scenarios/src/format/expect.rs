@@ -57,6 +57,9 @@ pub struct Outcome {
     /// Any result: this is part of it (members of objects are compared where they are given).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
+    /// Any result: JSON pointer → the names of all members of the object there, in any order.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub keys: IndexMap<String, Vec<String>>,
     /// The same outcome as this one had, byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<String>,

@@ -10,14 +10,18 @@ use tokio::task::JoinSet;
 use super::form::Mutant;
 use super::load::Mutants;
 use super::result::Mutation;
-use crate::format::Case;
+use crate::format::{Case, Count};
 use crate::run::{CaseResult, Observer, Setup, run_case};
 use crate::subject::SubjectSource;
+use crate::{Clauses, Profile};
 
 /// A case that hangs on account of a mutant gets so many times what it takes without, and this
 /// besides.
 const PATIENCE: u32 = 3;
 const BESIDES: Duration = Duration::from_secs(3);
+
+/// After so many cases that hang, or cannot judge, no other reason is looked for.
+const ENOUGH: usize = 2;
 
 /// How many cases that name none of its clauses a mutant is tried on at most, when those that do
 /// have not noticed it.
@@ -279,12 +283,19 @@ impl Shared {
             );
         }
         let (naming, rest): (Vec<_>, Vec<_>) = self.cases.iter().cloned().partition(names);
-        let profiles: BTreeSet<_> = naming.iter().map(|case| case.scenario.profile).collect();
+        // A clause that no case names is judged by a monitor, in any case of its profiles.
+        let clauses = mutant.breaks.iter();
+        let profiles: BTreeSet<Profile> = clauses
+            .filter_map(|clause| Clauses::embedded().find(clause).ok())
+            .flat_map(|clause| clause.profiles.iter().copied())
+            .collect();
         let rest = rest
             .into_iter()
-            .filter(|case| profiles.contains(&case.scenario.profile))
-            .take(OTHERS)
-            .collect();
+            .filter(|case| profiles.contains(&case.scenario.profile));
+        // Where no server is started there are no messages to tamper with.
+        let (with, without): (Vec<_>, Vec<_>) =
+            rest.partition(|case| case.scenario.processes != Some(Count::Exactly(0)));
+        let rest = with.into_iter().chain(without).take(OTHERS).collect();
         (naming, rest)
     }
 
@@ -295,6 +306,7 @@ impl Shared {
         let mut tried = 0;
         let mut unnoticed = Vec::new();
         let mut other_clause: Option<CaseResult> = None;
+        let mut noticed = 0;
         let mut trouble = None;
         let mut killed = None;
         let count = naming.len();
@@ -318,6 +330,10 @@ impl Shared {
                         break;
                     }
                     other_clause.get_or_insert(result);
+                    noticed += 1;
+                    if noticed == ENOUGH {
+                        break;
+                    }
                 }
             }
         }

@@ -146,7 +146,23 @@ fn result(check: &Outcome, settled: &Settled, context: Context<'_>) -> Result<()
     {
         return Err(missed(format!("a result with {}", short(wanted))));
     }
+    for (pointer, wanted) in &check.keys {
+        members(value, pointer, wanted).map_err(missed)?;
+    }
     text(check, text_of(settled).as_deref()).map_err(missed)
+}
+
+/// Exactly the members that are wanted.
+fn members(value: &Value, pointer: &str, wanted: &[String]) -> Result<(), String> {
+    let found = value.pointer(pointer).and_then(Value::as_object);
+    let same = found.is_some_and(|found| {
+        found.len() == wanted.len() && wanted.iter().all(|name| found.contains_key(name))
+    });
+    if same {
+        return Ok(());
+    }
+    let wanted = wanted.join(", ");
+    Err(format!("{pointer} with the members {wanted} and no others"))
 }
 
 /// The demands on the text a model gets.

@@ -33,6 +33,7 @@ fn demands(outcome: &Outcome) -> Vec<&'static str> {
         ("lacks", !outcome.lacks.is_empty()),
         ("at_most", outcome.at_most.is_some()),
         ("value", outcome.value.is_some()),
+        ("keys", !outcome.keys.is_empty()),
         ("same_as", outcome.same_as.is_some()),
     ]
     .into_iter()
