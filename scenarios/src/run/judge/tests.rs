@@ -128,6 +128,8 @@ fn whatever_is_left_behind_fails_the_case() {
         quiet(escapes.clone(), None, &file, false).verdict,
         Verdict::Fail
     );
+    let foreign = quiet(escapes.clone(), None, &Left::default(), true);
+    assert_eq!(foreign.verdict, Verdict::Pass);
     let judgement = quiet(escapes, None, &Left::default(), false);
     assert_eq!(judgement.verdict, Verdict::HarnessError);
     assert!(
