@@ -39,10 +39,6 @@ use selection::{Chosen, Refused, Wanted};
 /// in its hands, and judges what comes back and what was on the wire. Without --subject, the
 /// harness of this toolkit is judged.
 #[derive(Clone, Debug, clap::Args)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is an option of its own"
-)]
 #[command(after_help = "\
 Examples:
   dsh-conform run
@@ -222,8 +218,7 @@ impl Plan {
         match self.delivery.deliver(&report) {
             Err(Exit::OurFault) => Exit::OurFault,
             delivered => match (Exit::of(&report), delivered) {
-                (Exit::Fine, Err(exit)) => exit,
-                (exit, _) => exit,
+                (Exit::Fine, Err(exit)) | (exit, _) => exit,
             },
         }
     }
@@ -247,6 +242,7 @@ impl Plan {
         }
         setup.foreign = self.subject.as_ref().is_some_and(|file| file.foreign);
         setup.keep_transcripts = self.args.keep;
+        setup.profiles = self.subject.as_ref().and_then(|file| file.profiles.clone());
         setup.seed = self.seed;
         setup.cancel = interruption.token.clone();
         setup
@@ -276,6 +272,7 @@ impl Plan {
                 keep: self.args.keep,
                 repeat: self.repeat(),
                 known: self.known(),
+                texts: self.subject.is_none().then(|| self.chosen.texts.clone()),
                 line: self.progress.line("scenarios"),
             },
         );

@@ -8,6 +8,7 @@ use std::time::Duration;
 use dsh_reports::{Case, Place, TranscriptRef, Verdict, around};
 use dsh_scenarios::format;
 use dsh_scenarios::run::{CaseResult, Known, Observer};
+use dsh_scenarios::suite::Snapshots;
 use dsh_transcript::{Event, jsonl};
 
 use super::clauses::level_of;
@@ -31,6 +32,8 @@ pub(super) struct How {
     /// The command, without the case, that runs in the same way.
     pub(super) repeat: String,
     pub(super) known: Known,
+    /// The texts that rendered texts are held against; none for a harness with words of its own.
+    pub(super) texts: Option<Snapshots>,
     pub(super) line: Line,
 }
 
@@ -121,6 +124,9 @@ impl Gathered {
 
 impl Observer for Gathered {
     fn ended(&mut self, mut result: CaseResult) {
+        if let (Some(texts), Some(case)) = (&self.how.texts, self.wanted.get(&result.id)) {
+            texts.judge(case, &mut result);
+        }
         self.how.known.apply(&mut result);
         self.red += u64::from(result.verdict.is_red());
         let case = self.case(result);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dsh_reports::{SkipReason, Skipped};
 use dsh_scenarios::Profile;
 use dsh_scenarios::format::{Case, Severity};
-use dsh_scenarios::suite::{Shard, Suite, SuiteError};
+use dsh_scenarios::suite::{Shard, Snapshots, Suite, SuiteError};
 
 use crate::exit::Exit;
 use crate::output::complain;
@@ -29,6 +29,8 @@ pub(super) struct Chosen {
     pub(super) skipped: Vec<Skipped>,
     /// Everything there is.
     pub(super) all: Vec<Arc<Case>>,
+    /// The texts that rendered texts are held against.
+    pub(super) texts: Snapshots,
 }
 
 /// Why nothing is run.
@@ -74,11 +76,13 @@ impl Chosen {
         let mut selected: Vec<Arc<Case>> = Vec::new();
         let mut within: Vec<&String> = Vec::new();
         let mut refused = 0;
+        let mut texts = main.texts().clone();
         for filter in wanted.filters {
             match on_disk(filter) {
                 Some(place) => {
                     let suite = Suite::read(&place.root)?;
                     refused += tell(&suite, place.below.as_deref());
+                    texts.extend(suite.texts().clone());
                     let below: Vec<String> = place.below.into_iter().collect();
                     selected.extend(suite.select(&below)?.into_iter().cloned().map(Arc::new));
                 }
@@ -101,13 +105,14 @@ impl Chosen {
         if refused > 0 {
             return Err(Refused::usage("scenario files cannot be used; see above"));
         }
-        Self::narrowed(selected, &main, wanted)
+        Self::narrowed(selected, &main, texts, wanted)
     }
 
     /// Takes of what the filters select what the profiles and the shard leave of it.
     fn narrowed(
         mut selected: Vec<Arc<Case>>,
         main: &Suite,
+        texts: Snapshots,
         wanted: &Wanted<'_>,
     ) -> Result<Self, Refused> {
         selected.sort_by(|a, b| a.id.cmp(&b.id));
@@ -162,6 +167,7 @@ impl Chosen {
                 .filter(|skipped| !skipped.cases.is_empty())
                 .collect(),
             cases: selected,
+            texts,
             all,
         })
     }
@@ -199,8 +205,9 @@ struct OnDisk {
 fn on_disk(filter: &str) -> Option<OnDisk> {
     // It stays relative where it is: so it is shown.
     let path = PathBuf::from(filter);
-    let is_file = filter.ends_with(".yaml") && path.is_file();
-    if !is_file && !(filter.contains('/') && path.is_dir()) {
+    let is_file = path.extension().is_some_and(|end| end == "yaml") && path.is_file();
+    let is_folder = filter.contains('/') && path.is_dir();
+    if !is_file && !is_folder {
         return None;
     }
     let root = path
