@@ -54,15 +54,15 @@ fn told(id: &str, suite: &Suite) -> Result<String, String> {
     if let Some(clause) = clauses.get(&id.to_uppercase()) {
         return Ok(clause::explained(clause, suite));
     }
-    let named = id.trim_end_matches(".yaml").trim_start_matches("./");
-    let named = named.strip_prefix("scenarios/suite/").unwrap_or(named);
+    let typed = id.trim_end_matches(".yaml").trim_start_matches("./");
+    let typed = typed.strip_prefix("scenarios/suite/").unwrap_or(typed);
     let cases: Vec<_> = suite
         .cases()
         .iter()
-        .filter(|case| case.id == named || file_of(&case.id) == named)
+        .filter(|case| case.id == typed || file_of(&case.id) == typed)
         .collect();
     if !cases.is_empty() {
-        return Ok(scenario::explained(named, &cases, suite));
+        return Ok(scenario::explained(typed, &cases, suite));
     }
     let mut mutants = Mutants::embedded().iter();
     if let Some((file, found)) = mutants.find(|(_, mutant)| mutant.name == id) {
@@ -76,8 +76,8 @@ fn told(id: &str, suite: &Suite) -> Result<String, String> {
         .chain(Mutants::embedded().iter().map(|(_, mutant)| &*mutant.name));
     // A clause may be typed in any letter case.
     let distance = |name: &str| {
-        let as_typed = strsim::damerau_levenshtein(name, named);
-        as_typed.min(strsim::damerau_levenshtein(name, &named.to_uppercase()))
+        let as_typed = strsim::damerau_levenshtein(name, typed);
+        as_typed.min(strsim::damerau_levenshtein(name, &typed.to_uppercase()))
     };
     let nearest = names.min_by_key(|name| distance(name)).unwrap_or_default();
     Err(format!(

@@ -87,9 +87,8 @@ impl Outcome {
         match (Exit::of(&report), delivered) {
             (_, Err(Exit::OurFault)) => Exit::OurFault,
             _ if self.fault => Exit::OurFault,
-            (Exit::Fine, Err(exit)) => exit,
             (Exit::Fine, Ok(())) if self.not_carried_out => Exit::NotCarriedOut,
-            (exit, _) => exit,
+            (Exit::Fine, Err(exit)) | (exit, _) => exit,
         }
     }
 }
