@@ -82,9 +82,13 @@ pub struct ErrorCheck {
     /// The server's own code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_code: Option<i64>,
-    /// What its message contains.
+    /// What its message contains: facts, such as a limit, a name, or the server's own words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contains: Vec<String>,
+    /// What its message contains in the words of the built-in harness. A foreign subject has words
+    /// of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub says: Vec<String>,
     /// What its message does not contain, in any letter case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<String>,

@@ -264,7 +264,9 @@ fn error(check: &ErrorCheck, failed: &Failed, foreign: bool) -> Result<(), Strin
         return Err(failing(check));
     }
     let message = &failed.message;
-    if let Some(wanted) = check.contains.iter().find(|text| !message.contains(*text)) {
+    let words = check.says.iter().filter(|_| !foreign);
+    let mut wanted = check.contains.iter().chain(words);
+    if let Some(wanted) = wanted.find(|text| !message.contains(*text)) {
         return Err(format!("{} that says {wanted:?}", failing(check)));
     }
     if let Some(unwanted) = lacking(&check.lacks, message) {

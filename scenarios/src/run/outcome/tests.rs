@@ -206,6 +206,11 @@ fn codes_of_the_project_bind_its_own_harness_only() {
         );
         assert_eq!(judged(check, Some(&stale), true).is_ok(), foreign, "{code}");
     }
+    let words = json!({"error": {"contains": ["no"], "says": ["not now"]}});
+    assert!(judged(words.clone(), Some(&stale), false).is_err());
+    assert!(judged(words, Some(&stale), true).is_ok());
+    let facts = json!({"error": {"contains": ["not now"]}});
+    assert!(judged(facts, Some(&stale), true).is_err());
     let check = json!({"error": {"code": "LSP_STALE"}});
     let success = settled(json!({"hover": null}));
     assert!(judged(check, Some(&success), true).is_err());
