@@ -55,7 +55,7 @@ fn section(out: &mut String, run: &Run) {
     }
     if !run.cases.is_empty() {
         let mut parts = vec![
-            format!("{} cases", run.cases.len()),
+            words::how_many(run),
             words::tally(run.kind, run.cases.iter().map(|case| case.verdict)),
             duration(run.duration_us),
         ];

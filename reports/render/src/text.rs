@@ -107,7 +107,7 @@ struct Sheet<'a> {
 impl Sheet<'_> {
     fn run(&mut self, run: &Run) {
         self.heading(run);
-        if run.kind == RunKind::Power || run.subject.kind == SubjectKind::Harness {
+        if is_suite(run) {
             self.areas(run);
         } else {
             self.probes(run);
@@ -155,6 +155,9 @@ impl Sheet<'_> {
         if let Some(suite) = &run.suite {
             line.push(Role::Plain, " · suite: ")
                 .push(Role::Plain, suite);
+        }
+        if is_suite(run) {
+            line.push(Role::Plain, &format!(" · {}", words::how_many(run)));
         }
         if !run.cases.is_empty() {
             line.push(Role::Plain, " · ")
@@ -401,6 +404,11 @@ impl Sheet<'_> {
             self.page.line(line);
         }
     }
+}
+
+/// Whether there are too many cases to show each of them.
+fn is_suite(run: &Run) -> bool {
+    run.kind == RunKind::Power || run.subject.kind == SubjectKind::Harness
 }
 
 /// Where the executable is, how it came to be chosen, and that its version is not known.

@@ -32,14 +32,21 @@ pub(crate) fn stale(stale: &Stale) -> String {
 
 /// How many cases were not run, and why.
 pub(crate) fn skipped(kind: RunKind, skipped: &Skipped) -> String {
-    let count = skipped.cases.len();
-    let what = match (kind, count) {
-        (RunKind::Conformance, 1) => "case",
-        (RunKind::Conformance, _) => "cases",
-        (RunKind::Power, 1) => "mutant",
-        (RunKind::Power, _) => "mutants",
+    format!("{}, {}", cases(kind, skipped.cases.len()), skipped.reason)
+}
+
+/// How many cases were run.
+pub(crate) fn how_many(run: &Run) -> String {
+    cases(run.kind, run.cases.len())
+}
+
+fn cases(kind: RunKind, count: usize) -> String {
+    let what = match kind {
+        RunKind::Conformance => "case",
+        RunKind::Power => "mutant",
     };
-    format!("{count} {what}, {}", skipped.reason)
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 /// The conclusion without the reason, which stands with the run itself.
