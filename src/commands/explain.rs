@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Exit {
 fn told(id: &str, suite: &Suite) -> Result<String, String> {
     let clauses = Clauses::embedded();
     let id = id.trim();
-    if let Some(clause) = clauses.get(&id.to_uppercase()) {
+    if let Ok(clause) = clauses.find(id) {
         return Ok(clause::explained(clause, suite));
     }
     let typed = id.trim_end_matches(".yaml").trim_start_matches("./");

@@ -231,8 +231,13 @@ fn clauses() -> String {
                 Level::Must => "MUST",
                 Level::Should => "SHOULD",
             };
-            let _ = write!(text, "  {:<8} {level:<7}", clause.id);
-            hanging(&mut text, 18, &clause.statement);
+            if clause.id.len() > 8 {
+                let _ = writeln!(text, "  {} {level}", clause.id);
+                paragraph(&mut text, 18, &clause.statement);
+            } else {
+                let _ = write!(text, "  {:<8} {level:<7}", clause.id);
+                hanging(&mut text, 18, &clause.statement);
+            }
         }
     }
     text
