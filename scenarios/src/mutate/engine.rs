@@ -1,18 +1,20 @@
 //! Running mutants, and what is found out.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dsh_reports::{Case as Reported, Place, Verdict};
+use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::form::Mutant;
+use super::form::{Mutant, Spec};
 use super::load::Mutants;
-use super::result::Mutation;
+use super::result::{Mutation, through};
 use crate::format::{Case, Count};
-use crate::run::{CaseResult, Observer, Setup, run_case};
-use crate::subject::SubjectSource;
+use crate::run::{CaseResult, Observer, Setup, Tampering, run_case};
+use crate::subject::{CallError, SubjectSource};
 use crate::{Clauses, Profile};
 
 /// A case that hangs on account of a mutant gets so many times what it takes without, and this
@@ -142,6 +144,9 @@ pub struct Power {
     pub results: Vec<MutantResult>,
     /// Cases that do not pass without any mutant, and so notice nothing.
     pub unfit: Vec<String>,
+    /// Cases that do not pass either when a process stands between harness and server and does
+    /// nothing; mutants for which one does are not tried on them.
+    pub opaque: Vec<String>,
     /// Whether it was interrupted, so that some have no result.
     pub interrupted: bool,
 }
@@ -171,7 +176,23 @@ pub async fn run(
     jobs: usize,
     heard: &mut (dyn FnMut(&MutantResult) + Send),
 ) -> Power {
-    let fit = baseline(&cases, Arc::clone(&source), &setup, jobs).await;
+    let fit = baseline(&cases, Arc::clone(&source), &setup, jobs, None).await;
+    // What stands between must not be noticed by itself.
+    let through_used = mutants.iter().any(|(_, mutant)| stands_between(mutant));
+    let through = if through_used {
+        let passing: Vec<_> = cases
+            .iter()
+            .filter(|case| fit.contains_key(&case.id))
+            .cloned()
+            .collect();
+        let nothing: Arc<dyn Tampering> = Arc::new(Nothing {
+            executable: setup.executable.clone(),
+        });
+        let source = Arc::clone(&source);
+        baseline(&passing, source, &setup, jobs, Some(nothing)).await
+    } else {
+        HashMap::new()
+    };
     let unfit = cases
         .iter()
         .filter(|case| !fit.contains_key(&case.id))
@@ -180,9 +201,15 @@ pub async fn run(
     let mut cases: Vec<Arc<Case>> = cases;
     cases.retain(|case| fit.contains_key(&case.id));
     cases.sort_by_key(|case| (fit[&case.id], case.id.clone()));
+    let opaque = cases
+        .iter()
+        .filter(|case| !through.contains_key(&case.id))
+        .map(|case| case.id.clone())
+        .collect();
     let shared = Arc::new(Shared {
         cases,
         fit,
+        opaque,
         source,
         setup,
     });
@@ -206,10 +233,47 @@ pub async fn run(
         }
     }
     results.sort_by_key(|(at, _)| *at);
+    let mut opaque: Vec<String> = shared.opaque.iter().cloned().collect();
+    opaque.sort();
     Power {
+        opaque: if through_used { opaque } else { Vec::new() },
         results: results.into_iter().map(|(_, result)| result).collect(),
         unfit,
         interrupted: shared.setup.cancel.is_cancelled(),
+    }
+}
+
+/// Whether a process stands between harness and server.
+fn stands_between(mutant: &Mutant) -> bool {
+    !mutant.wire.is_empty() || !mutant.life.is_empty()
+}
+
+/// Stands between and does nothing.
+#[derive(Debug)]
+struct Nothing {
+    executable: PathBuf,
+}
+
+impl Tampering for Nothing {
+    fn command(&self, argv: Vec<String>) -> Vec<String> {
+        through(&self.executable, &Spec::default(), argv)
+    }
+
+    fn request(&self, _: &str, params: Value) -> Option<Value> {
+        Some(params)
+    }
+
+    fn outcome(
+        &self,
+        _: &str,
+        _: &Value,
+        outcome: Result<Value, CallError>,
+    ) -> Result<Value, CallError> {
+        outcome
+    }
+
+    fn cancels(&self) -> bool {
+        true
     }
 }
 
@@ -219,6 +283,7 @@ async fn baseline(
     source: Arc<dyn SubjectSource>,
     setup: &Setup,
     jobs: usize,
+    tampering: Option<Arc<dyn Tampering>>,
 ) -> HashMap<String, Duration> {
     struct Passing(HashMap<String, Duration>);
     impl Observer for Passing {
@@ -234,7 +299,7 @@ async fn baseline(
         cases.iter().cloned(),
         source,
         setup,
-        None,
+        tampering,
         jobs,
         &mut passing,
     )
@@ -246,6 +311,8 @@ struct Shared {
     /// Those that pass, cheapest first.
     cases: Vec<Arc<Case>>,
     fit: HashMap<String, Duration>,
+    /// Those that do not pass with a process between that does nothing.
+    opaque: HashSet<String>,
     source: Arc<dyn SubjectSource>,
     setup: Setup,
 }
@@ -263,6 +330,9 @@ enum Said {
 impl Shared {
     /// The cases for a mutant: those that should notice, and others that might.
     fn candidates(&self, mutant: &Mutant) -> (Vec<Arc<Case>>, Vec<Arc<Case>>) {
+        let between = stands_between(mutant);
+        let usable = |case: &&Arc<Case>| !between || !self.opaque.contains(&case.id);
+        let cases: Vec<Arc<Case>> = self.cases.iter().filter(usable).cloned().collect();
         let names = |case: &Arc<Case>| {
             let clauses = &case.scenario.clauses;
             clauses.iter().any(|clause| mutant.breaks.contains(clause))
@@ -273,16 +343,9 @@ impl Shared {
                     glob::Pattern::new(pattern).is_ok_and(|pattern| pattern.matches(&case.id))
                 })
             };
-            return (
-                self.cases
-                    .iter()
-                    .filter(|case| fits(case))
-                    .cloned()
-                    .collect(),
-                Vec::new(),
-            );
+            return (cases.into_iter().filter(fits).collect(), Vec::new());
         }
-        let (naming, rest): (Vec<_>, Vec<_>) = self.cases.iter().cloned().partition(names);
+        let (naming, rest): (Vec<_>, Vec<_>) = cases.into_iter().partition(names);
         // A clause that no case names is judged by a monitor, in any case of its profiles.
         let clauses = mutant.breaks.iter();
         let profiles: BTreeSet<Profile> = clauses

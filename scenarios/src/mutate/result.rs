@@ -107,11 +107,7 @@ impl Tampering for Mutation<'_> {
             life,
             report: self.report.clone(),
         };
-        // It is plain data: nothing in it cannot be written as JSON.
-        let spec = serde_json::to_string(&spec).unwrap_or_default();
-        let executable = self.executable.display().to_string();
-        let front = [executable, "tamper".to_owned(), spec, "--".to_owned()];
-        front.into_iter().chain(argv).collect()
+        through(self.executable, &spec, argv)
     }
 
     fn request(&self, method: &str, mut params: Value) -> Option<Value> {
@@ -172,6 +168,15 @@ impl Tampering for Mutation<'_> {
         self.state().applied |= swallowed;
         !swallowed
     }
+}
+
+/// The command that has the server's pass through a process that tampers.
+pub(crate) fn through(executable: &Path, spec: &Spec, argv: Vec<String>) -> Vec<String> {
+    // It is plain data: nothing in it cannot be written as JSON.
+    let spec = serde_json::to_string(spec).unwrap_or_default();
+    let executable = executable.display().to_string();
+    let front = [executable, "tamper".to_owned(), spec, "--".to_owned()];
+    front.into_iter().chain(argv).collect()
 }
 
 /// As a careless hand quotes it: what is in a word still means something to the shell, but for the

@@ -153,6 +153,13 @@ impl Plan {
                 power.unfit.join(", ")
             ));
         }
+        if !power.opaque.is_empty() {
+            run.remarks.push(format!(
+                "Cases that do not pass either when what tampers does nothing, and so notice no \
+                 mutant of the wire or of processes: {}.",
+                power.opaque.join(", ")
+            ));
+        }
         let ended = Ended {
             interrupted: power.interrupted,
             duration: began.elapsed(),
