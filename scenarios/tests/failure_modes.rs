@@ -31,8 +31,8 @@ fn folder() -> PathBuf {
 }
 
 fn table() -> Table {
-    let text = std::fs::read_to_string(folder().join("failure-modes.yaml")).unwrap();
-    serde_saphyr::from_str(&text).unwrap()
+    let text = std::fs::read_to_string(folder().join("failure-modes.yaml"));
+    serde_saphyr::from_str(&text.expect("the table is there")).expect("it is a table")
 }
 
 /// What is wrong with one row, in words.

@@ -45,10 +45,11 @@ pub struct Outcome {
     /// Of a tool call: the rendered text, exactly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Of a tool call, or of a hover: what its text contains.
+    /// Of a tool call, a hover, or the system prompt: what its text contains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contains: Vec<String>,
-    /// Of a tool call, or of a hover: what its text does not contain, in any letter case.
+    /// Of a tool call, a hover, or the system prompt: what its text does not contain, in any letter
+    /// case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<String>,
     /// Of a tool call: the most UTF-16 code units its text may have.
