@@ -1,7 +1,5 @@
 //! The mutants as data: readable, complete, and what the schema says.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

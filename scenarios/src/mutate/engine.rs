@@ -222,7 +222,7 @@ pub async fn run(
                 break;
             };
             let shared = Arc::clone(&shared);
-            running.spawn(async move { (at, shared.try_out(file, mutant).await) });
+            running.spawn(async move { (at, Box::pin(shared.try_out(file, mutant)).await) });
         }
         let Some(joined) = running.join_next().await else {
             break;

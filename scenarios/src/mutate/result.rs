@@ -279,8 +279,7 @@ fn changed(
 
 fn failed(failure: &Failure, outcome: &Result<Value, CallError>) -> CallError {
     let message = match (&failure.message, outcome) {
-        (Some(message), _) => message.clone(),
-        (None, Err(CallError::Refused { message, .. })) => message.clone(),
+        (Some(message), _) | (None, Err(CallError::Refused { message, .. })) => message.clone(),
         _ => "it did not work".to_owned(),
     };
     CallError::Refused {
@@ -294,7 +293,7 @@ fn failed(failure: &Failure, outcome: &Result<Value, CallError>) -> CallError {
 mod tests {
     use super::*;
 
-    fn mutant(body: Value) -> Mutant {
+    fn mutant(body: &Value) -> Mutant {
         let mut all = json!({"name": "x", "title": "X", "breaks": ["NAV-1"]});
         all.as_object_mut()
             .unwrap()
@@ -312,7 +311,7 @@ mod tests {
 
     #[test]
     fn answers_are_changed_and_what_is_not_meant_is_not() {
-        let mutant = mutant(json!({"result": [
+        let mutant = mutant(&json!({"result": [
             {"on": "query", "got": {"failure": "LSP_CONFLICT"}, "succeed": {}},
             {"on": "query", "when": {"operation": "hover"}, "nth": 2,
              "answer": [{"set": {"/hover": null}}]},
@@ -342,7 +341,7 @@ mod tests {
 
     #[test]
     fn errors_keep_what_is_not_changed() {
-        let mutant = mutant(json!({"result": [
+        let mutant = mutant(&json!({"result": [
             {"on": "query", "got": {"failure": "*"}, "answer": [{"set": {"/code": "OTHER"}}]},
         ]}));
         let folder = tempfile::tempdir().unwrap();
@@ -361,7 +360,7 @@ mod tests {
 
     #[test]
     fn requests_are_changed_swallowed_and_cancellations_not_passed() {
-        let mutant = mutant(json!({
+        let mutant = mutant(&json!({
             "life": ["cancel_swallowed"],
             "result": [
                 {"on": "unmount", "swallow": true},
@@ -383,7 +382,7 @@ mod tests {
 
     #[test]
     fn the_servers_command_is_told_what_to_do() {
-        let mutant = mutant(json!({"wire": [{"client": "didClose", "do": ["drop"]}]}));
+        let mutant = mutant(&json!({"wire": [{"client": "didClose", "do": ["drop"]}]}));
         let folder = tempfile::tempdir().unwrap();
         let mutation = Mutation::new(&mutant, Path::new("dsh"), folder.path());
         let argv = mutation.command(vec!["server".into(), "--stdio".into()]);

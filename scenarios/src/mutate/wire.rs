@@ -4,6 +4,7 @@
 //! message has passed.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use dsh_transcript::strict::{Body, Item, Limits};
 use dsh_transcript::{Direction, Envelope, StrictReader, short_name};
@@ -262,10 +263,8 @@ impl Tamperer {
         let Some(json) = &message.json else { return };
         let id = json.get("id").cloned();
         match (&message.method, id) {
-            (Some(method), id) => {
-                if let Some(id) = id {
-                    self.pending.push((message.direction, id, method.clone()));
-                }
+            (Some(method), Some(id)) => {
+                self.pending.push((message.direction, id, method.clone()));
             }
             (None, Some(id)) if message.answer => {
                 let asked = message.direction.reverse();
@@ -346,7 +345,7 @@ impl Tamperer {
                     if let Some(id) = message.id().cloned() {
                         let mut made = json!({"jsonrpc": "2.0", "id": id});
                         merge(&mut made, answer);
-                        before.push(made_message(message.direction.reverse(), made));
+                        before.push(made_message(message.direction.reverse(), &made));
                         copies = 0;
                         applied = true;
                     }
@@ -357,7 +356,7 @@ impl Tamperer {
                     message.body = b"this is no frame\n\n".to_vec();
                     applied = true;
                 }
-                Act::FromFirst(pointers) => applied |= self.from_first(&mut message, pointers),
+                Act::FromFirst(pointers) => applied |= self.take_from_first(&mut message, pointers),
                 Act::Kill(signal) => {
                     orders.push(Order::Kill(signal.clone()));
                     applied = true;
@@ -392,7 +391,7 @@ impl Tamperer {
         before.into_iter().chain(kept).chain(after).collect()
     }
 
-    fn from_first(
+    fn take_from_first(
         &self,
         message: &mut Message,
         pointers: &indexmap::IndexMap<String, String>,
@@ -428,7 +427,7 @@ impl Tamperer {
         let mut json = insert.message.clone();
         let null = Value::Null;
         self.fill(&mut json, beside.json.as_ref().unwrap_or(&null));
-        made_message(direction, json)
+        made_message(direction, &json)
     }
 
     /// Puts values in the place of `${…}`.
@@ -565,9 +564,9 @@ fn read_message(direction: Direction, header: Vec<u8>, body: Vec<u8>) -> Message
     }
 }
 
-fn made_message(direction: Direction, json: Value) -> Message {
+fn made_message(direction: Direction, json: &Value) -> Message {
     let body = json.to_string().into_bytes();
-    read_message(direction, head(&json, body.len(), None), body)
+    read_message(direction, head(json, body.len(), None), body)
 }
 
 /// The frame of a message.
@@ -605,7 +604,7 @@ fn head(json: &Value, length: usize, header: Option<&Header>) -> Vec<u8> {
         text.push_str(line);
         text.push_str(newline);
     }
-    text.push_str(&format!("{name}{separator}{length}{newline}"));
+    let _ = write!(text, "{name}{separator}{length}{newline}");
     for line in &header.last {
         text.push_str(line);
         text.push_str(newline);

@@ -30,7 +30,7 @@ struct Server {
     stdin: Option<OwnedFd>,
     stdout: Option<OwnedFd>,
     stderr: Option<OwnedFd>,
-    to_server: Queue,
+    queue: Queue,
 }
 
 impl Server {
@@ -50,23 +50,23 @@ impl Server {
             stdin,
             stdout,
             stderr,
-            to_server: Queue::default(),
+            queue: Queue::default(),
         })
     }
 
     /// Writes as much as can be; false if the server does not read any more.
     fn flush(&mut self) -> bool {
         let Some(stdin) = &self.stdin else {
-            self.to_server.clear();
+            self.queue.clear();
             return true;
         };
-        while !self.to_server.is_empty() {
-            match write(stdin, self.to_server.rest()) {
-                Ok(count) => self.to_server.wrote(count),
+        while !self.queue.is_empty() {
+            match write(stdin, self.queue.rest()) {
+                Ok(count) => self.queue.wrote(count),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
                 Err(_) => {
-                    self.to_server.clear();
+                    self.queue.clear();
                     return false;
                 }
             }
@@ -208,7 +208,7 @@ impl<'a, B: Between> Relay<'a, B> {
         let mut places: Vec<fn(&mut News) -> &mut PollFlags> = Vec::with_capacity(7);
         fds.push(PollFd::new(self.signals.stream(), PollFlags::IN));
         places.push(|news| &mut news.signals);
-        if self.reading && (!server.to_server.is_full() || self.between.takes_everything()) {
+        if self.reading && (!server.queue.is_full() || self.between.takes_everything()) {
             fds.push(PollFd::new(&stdin, PollFlags::IN));
             places.push(|news| &mut news.stdin);
         }
@@ -221,7 +221,7 @@ impl<'a, B: Between> Relay<'a, B> {
             places.push(|news| &mut news.stderr);
         }
         if let Some(fd) = &server.stdin {
-            fds.push(PollFd::new(fd, wants(&server.to_server)));
+            fds.push(PollFd::new(fd, wants(&server.queue)));
             places.push(|news| &mut news.server_in);
         }
         if let Some(fd) = &server.stdout
@@ -262,23 +262,25 @@ impl<'a, B: Between> Relay<'a, B> {
             self.server_deaf();
         }
         if news.server_out.intersects(READABLE) {
-            self.from_server();
+            self.read_server();
         }
         if news.server_err.intersects(READABLE) {
-            self.from_stderr();
+            self.read_stderr();
         }
         if news.stdin.intersects(READABLE) && self.reading {
-            self.from_client();
+            self.read_client();
         }
     }
 
-    fn from_client(&mut self) {
+    fn read_client(&mut self) {
         match read(io::stdin(), &mut self.buffer[..]) {
             Err(Errno::INTR | Errno::AGAIN) => {}
             Ok(0) | Err(_) => {
                 self.reading = false;
-                let mut out = Out::default();
-                out.close_server = true;
+                let mut out = Out {
+                    close_server: true,
+                    ..Out::default()
+                };
                 self.between.closed(Direction::ToServer, &mut out);
                 self.act(out);
             }
@@ -292,7 +294,7 @@ impl<'a, B: Between> Relay<'a, B> {
     }
 
     /// Reads once; false if there is nothing to be read now, or ever.
-    fn from_server(&mut self) -> bool {
+    fn read_server(&mut self) -> bool {
         let Some(fd) = &self.server.stdout else {
             return false;
         };
@@ -301,8 +303,10 @@ impl<'a, B: Between> Relay<'a, B> {
             Err(Errno::AGAIN) => false,
             Ok(0) | Err(_) => {
                 self.server.stdout = None;
-                let mut out = Out::default();
-                out.close_client = !self.between.outlives();
+                let mut out = Out {
+                    close_client: !self.between.outlives(),
+                    ..Out::default()
+                };
                 self.between.closed(Direction::ToClient, &mut out);
                 self.act(out);
                 false
@@ -317,8 +321,8 @@ impl<'a, B: Between> Relay<'a, B> {
         }
     }
 
-    /// As [`from_server`](Self::from_server), of its stderr.
-    fn from_stderr(&mut self) -> bool {
+    /// As [`read_server`](Self::read_server), of its stderr.
+    fn read_stderr(&mut self) -> bool {
         let Some(fd) = &self.server.stderr else {
             return false;
         };
@@ -342,7 +346,7 @@ impl<'a, B: Between> Relay<'a, B> {
 
     /// Does what is wanted, as far as it can be done now.
     fn act(&mut self, mut out: Out) {
-        self.server.to_server.take(&mut out.to_server);
+        self.server.queue.take(&mut out.to_server);
         if self.client.open {
             self.client.queue.take(&mut out.to_client);
         }
@@ -359,7 +363,7 @@ impl<'a, B: Between> Relay<'a, B> {
         if !self.server.flush() {
             self.server_deaf();
         }
-        if self.close_server && self.server.to_server.is_empty() {
+        if self.close_server && self.server.queue.is_empty() {
             self.close_server = false;
             self.server.stdin = None;
         }
@@ -379,7 +383,7 @@ impl<'a, B: Between> Relay<'a, B> {
 
     /// The server does not read its stdin any more: nobody reads what the client writes.
     fn server_deaf(&mut self) {
-        self.server.to_server.clear();
+        self.server.queue.clear();
         if self.server.stdin.take().is_some() && self.reading && !self.between.outlives() {
             self.reading = false;
             let mut out = Out::default();
@@ -436,12 +440,12 @@ impl<'a, B: Between> Relay<'a, B> {
         let patient = status.signal().is_none();
         loop {
             let more =
-                self.server.stdout.is_some() && self.has_room(patient)? && { self.from_server() };
+                self.server.stdout.is_some() && self.has_room(patient)? && { self.read_server() };
             if !more {
                 break;
             }
         }
-        while self.from_stderr() {
+        while self.read_stderr() {
             self.flush();
         }
         let mut out = Out::default();
