@@ -99,6 +99,19 @@ fn a_scenario_is_explained_and_an_unknown_one_suggests_another() {
         .ended(0)
         .out_has("cancel/before-it-starts")
         .out_has("cargo test -p");
+    desk.run(&["explain", "MSG/version"])
+        .ended(0)
+        .out_has("see         WIRE-7, which judges it too");
+    desk.run(&["explain", "CAN-4"])
+        .ended(0)
+        .out_has("kills-at-once");
+    desk.run(&["explain", "kills-at-once"])
+        .ended(0)
+        .out_has("breaks      CAN-4 MUST: ")
+        .out_has("dsh-conform run --mutants kills-at-once");
+    desk.run(&["explain", "kill-at-once"])
+        .ended(2)
+        .err_has("did you mean kills-at-once?");
     desk.run(&["explain", "WIRE-7"])
         .ended(0)
         .out_has("messages");

@@ -72,6 +72,9 @@ fn coverage(
             let not_run = match (verdict, touching.first()) {
                 (Some(_), _) => None,
                 (None, None) => Some(clause.not_run.clone()),
+                (None, Some(case)) if case.verdict == Verdict::Pass => {
+                    Some(format!("{} is noticed for another clause", case.id))
+                }
                 (None, Some(case)) => Some(format!("{} is red for another reason", case.id)),
             };
             ClauseCoverage {
