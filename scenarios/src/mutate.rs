@@ -6,19 +6,19 @@
 //! that are then broken. The suite is run against it; a case that fails has noticed.
 
 mod edit;
-mod engine;
 mod form;
 mod load;
 #[cfg(unix)]
 mod proxy;
 mod result;
+mod trial;
 mod wire;
 
 pub use edit::{Edit, Replacement, Swap};
-pub use engine::{Fate, MutantResult, Power, run, select};
 pub use form::{
     Act, Failure, Got, Header, Insert, Life, Mutant, MutantFile, On, ResultRule, Spec, WireRule,
 };
 pub use load::{MutantError, Mutants, mutant_schema};
 #[cfg(unix)]
 pub use proxy::{hold, tamper};
+pub use trial::{Fate, MutantResult, Power, run, select};

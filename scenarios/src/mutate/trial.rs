@@ -25,6 +25,10 @@ const BESIDES: Duration = Duration::from_secs(3);
 /// After so many cases that hang, or cannot judge, no other reason is looked for.
 const ENOUGH: usize = 2;
 
+/// How many further cases are run for each clause that a mutant breaks and that was not named when
+/// it was noticed.
+const FURTHER: usize = 4;
+
 /// How many cases that name none of its clauses a mutant is tried on at most, when those that do
 /// have not noticed it.
 const OTHERS: usize = 30;
@@ -64,6 +68,8 @@ pub struct MutantResult {
     pub mutant: Mutant,
     /// What became of it.
     pub fate: Fate,
+    /// The clauses it breaks that were named by cases that noticed it.
+    pub named: Vec<String>,
     /// How many cases were run with it.
     pub tried: usize,
     /// How long that took.
@@ -93,7 +99,9 @@ impl MutantResult {
                     other => format!(", {other}"),
                 };
                 let message = format!("killed by {case} ({clause}{how})");
-                (Verdict::Pass, message, vec![clause.clone()])
+                let mut named = vec![clause.clone()];
+                named.extend(self.named.iter().filter(|other| *other != clause).cloned());
+                (Verdict::Pass, message, named)
             }
             Fate::Survived { unnoticed } => {
                 let message = match unnoticed.split_first() {
@@ -373,12 +381,14 @@ impl Shared {
         let mut trouble = None;
         let mut killed = None;
         let count = naming.len();
-        for (at, case) in naming.into_iter().chain(others).enumerate() {
+        let mut tried_on = BTreeSet::new();
+        for (at, case) in naming.iter().cloned().chain(others).enumerate() {
             // What noticed for another reason counts before cases that are not about it.
             if self.setup.cancel.is_cancelled() || (at >= count && other_clause.is_some()) {
                 break;
             }
             tried += 1;
+            tried_on.insert(case.id.clone());
             match self.one(&mutant, &case).await {
                 Said::Nothing(why) => trouble = trouble.or(why),
                 Said::Unnoticed => unnoticed.push(case.id.clone()),
@@ -400,7 +410,18 @@ impl Shared {
                 }
             }
         }
-        let fate = match killed.or(other_clause) {
+        let noticed = killed.or(other_clause);
+        let mut named = Vec::new();
+        if let Some(result) = &noticed {
+            named.clone_from(&result.clauses);
+            let untried: Vec<_> = naming
+                .into_iter()
+                .filter(|case| !tried_on.contains(&case.id))
+                .collect();
+            tried += self.further(&mutant, untried, &mut named).await;
+        }
+        named.retain(|clause| mutant.breaks.contains(clause));
+        let fate = match noticed {
             Some(result) => fate_of(&mutant, result),
             None if self.setup.cancel.is_cancelled() => return None,
             None if !unnoticed.is_empty() => Fate::Survived { unnoticed },
@@ -417,9 +438,37 @@ impl Shared {
             file,
             mutant,
             fate,
+            named,
             tried,
             duration: began.elapsed(),
         })
+    }
+
+    /// Looks for cases that notice the mutant for the clauses that were not named yet; says how
+    /// many were run.
+    async fn further(
+        &self,
+        mutant: &Mutant,
+        cases: Vec<Arc<Case>>,
+        named: &mut Vec<String>,
+    ) -> usize {
+        let mut tried = 0;
+        for clause in &mutant.breaks {
+            let about = cases
+                .iter()
+                .filter(|case| case.scenario.clauses.contains(clause))
+                .take(FURTHER);
+            for case in about {
+                if named.contains(clause) || self.setup.cancel.is_cancelled() {
+                    break;
+                }
+                tried += 1;
+                if let Said::Noticed(result) = self.one(mutant, case).await {
+                    named.extend(result.clauses);
+                }
+            }
+        }
+        tried
     }
 
     async fn one(&self, mutant: &Mutant, case: &Case) -> Said {
