@@ -42,6 +42,12 @@ impl Tapped {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Waits for its end, with stdin open until then.
+    fn wait(&mut self) -> ExitStatus {
+        let _open = self.child.stdin.take();
+        self.child.wait().unwrap()
+    }
+
     /// Closes stdin and takes everything.
     fn finish(mut self) -> (ExitStatus, Vec<u8>, String, Vec<Event>) {
         drop(self.child.stdin.take());
@@ -197,7 +203,7 @@ fn signals_reach_the_server() {
         let stdout = tapped.child.stdout.as_mut().unwrap();
         stdout.read_exact(&mut ready).unwrap();
         tapped.signal(signal);
-        assert_eq!(tapped.child.wait().unwrap().code(), Some(7), "{name}");
+        assert_eq!(tapped.wait().code(), Some(7), "{name}");
     }
 }
 
@@ -209,7 +215,7 @@ fn a_signal_that_ends_the_server_ends_the_tap_in_the_same_way() {
     let stdout = tapped.child.stdout.as_mut().unwrap();
     stdout.read_exact(&mut ready).unwrap();
     tapped.signal(Signal::TERM);
-    assert_eq!(tapped.child.wait().unwrap().signal(), Some(15));
+    assert_eq!(tapped.wait().signal(), Some(15));
     let events = recording(&tapped.log);
     let ended = EventBody::ProcessEnded {
         code: None,
@@ -315,7 +321,7 @@ fn a_server_killed_in_the_middle_of_a_flood_is_not_waited_for() {
     stdout.read_exact(&mut first).unwrap();
     // Nobody reads the rest; one who kills and waits must not wait for ever.
     tapped.signal(Signal::TERM);
-    assert_eq!(tapped.child.wait().unwrap().signal(), Some(15));
+    assert_eq!(tapped.wait().signal(), Some(15));
 }
 
 #[test]
