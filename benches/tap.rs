@@ -121,7 +121,7 @@ impl Peer {
             body: Vec::new(),
             id: 0,
         };
-        peer.request("initialize", json!({"capabilities": {}}));
+        peer.request("initialize", &json!({"capabilities": {}}));
         peer.write(&json!({"jsonrpc": "2.0", "method": "initialized", "params": {}}));
         let document = json!({"uri": "file:///a.ts", "languageId": "x", "version": 1, "text": ""});
         peer.write(&json!({"jsonrpc": "2.0", "method": "textDocument/didOpen",
@@ -135,12 +135,12 @@ impl Peer {
         let position = json!({"line": 0, "character": 0});
         self.request(
             "textDocument/hover",
-            json!({"textDocument": {"uri": "file:///a.ts"}, "position": position}),
+            &json!({"textDocument": {"uri": "file:///a.ts"}, "position": position}),
         );
         began.elapsed()
     }
 
-    fn request(&mut self, method: &str, params: Value) {
+    fn request(&mut self, method: &str, params: &Value) {
         self.id += 1;
         self.write(&json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params}));
         let mut length = 0;

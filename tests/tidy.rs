@@ -158,7 +158,7 @@ const PROBES: [u32; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 17];
 const PENDING: [&str; 0] = [];
 
 /// Modules that compute and do nothing else: they can be tested without a process and a clock.
-const CORES: [&str; 19] = [
+const CORES: [&str; 32] = [
     "harness/kernel/src/plan",
     "harness/lsp/src/extension",
     "harness/lsp-stdio/src/framing",
@@ -176,7 +176,20 @@ const CORES: [&str; 19] = [
     "reports/transcript/src/strict",
     "reports/transcript/src/view",
     "reports/render/src",
-    "scenarios/src",
+    "scenarios/src/clause",
+    "scenarios/src/format",
+    "scenarios/src/monitor",
+    "scenarios/src/mutate/edit",
+    "scenarios/src/mutate/form",
+    "scenarios/src/mutate/wire",
+    "scenarios/src/run/checks",
+    "scenarios/src/run/fill",
+    "scenarios/src/run/judge",
+    "scenarios/src/run/outcome",
+    "scenarios/src/run/place",
+    "scenarios/src/run/redact",
+    "scenarios/src/run/trace",
+    "scenarios/src/suite/snapshots",
     "e2e/src/judge",
 ];
 
@@ -345,6 +358,24 @@ fn the_instrument_shares_no_code_with_the_specimen() {
         }
     }
     none_left("fake, transcript and reports judge the harness", &offenders);
+}
+
+/// The suite judges the harness: it knows it where it mounts it, and nowhere else.
+#[test]
+fn the_suite_knows_the_specimen_only_where_it_is_mounted() {
+    const MOUNTED: [&str; 2] = [
+        "scenarios/src/subject/built_in",
+        "scenarios/src/subject/in_process",
+    ];
+    let mut files = production_sources();
+    files.retain(|name, _| {
+        name.starts_with("scenarios/src/")
+            && !MOUNTED.iter().any(|module| is_in_module(name, module))
+    });
+    let offenders = lines_where(&files, |line| {
+        !line.trim_start().starts_with("//") && line.contains("dsh_harness")
+    });
+    none_left("ask through the subject protocol", &offenders);
 }
 
 /// SEAM-1: no type of LSP can appear on the seam or above it.

@@ -14,5 +14,5 @@ mod refused;
 mod report;
 mod run;
 mod support;
-mod tap;
 mod tamper;
+mod tap;

@@ -205,11 +205,19 @@ pub(crate) mod tests {
     }
 
     /// What the client says to process 1.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a test hands over what it has just written down"
+    )]
     pub(crate) fn to(body: Value) -> (Option<u32>, EventBody) {
         frame(Direction::ToServer, &body)
     }
 
     /// What process 1 says to the client.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a test hands over what it has just written down"
+    )]
     pub(crate) fn from(body: Value) -> (Option<u32>, EventBody) {
         frame(Direction::ToClient, &body)
     }

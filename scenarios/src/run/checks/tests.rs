@@ -1,3 +1,8 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "a test hands over what it has just written down"
+)]
+
 use serde_json::{Value, json};
 
 use super::*;

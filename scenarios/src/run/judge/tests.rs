@@ -1,3 +1,9 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    reason = "a test hands over what it has just written down, in the form it is taken in"
+)]
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,3 +1,9 @@
+#![expect(
+    clippy::too_many_lines,
+    clippy::unnecessary_wraps,
+    reason = "a test is a table, and hands over what it has just written down"
+)]
+
 use serde_json::json;
 
 use super::*;
