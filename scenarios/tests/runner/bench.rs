@@ -129,6 +129,10 @@ pub(crate) fn ran(text: &str) -> Ran {
 
 /// Runs a case with a subject and a changed setup; nothing is left of it.
 #[track_caller]
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a test hands over the subject it has just made"
+)]
 pub(crate) fn ran_with(
     text: &str,
     subject: Arc<dyn Subject>,

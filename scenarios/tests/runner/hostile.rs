@@ -181,7 +181,7 @@ done
             directory: None,
         };
         let subject = Process::start(&launch).await.expect("it starts");
-        let ran = bench.run(text, &subject, None).await;
+        let ran = Box::pin(bench.run(text, &subject, None)).await;
         let pid = subject.pid().expect("it has one");
         subject.end().await;
         (ran, pid)
