@@ -255,7 +255,7 @@ pub(crate) mod tests {
     }
 
     fn pattern(pattern: Value) -> Pattern {
-        serde_json::from_value(pattern).unwrap()
+        serde_json::from_value(pattern).expect("a pattern")
     }
 
     #[test]
