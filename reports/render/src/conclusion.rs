@@ -48,7 +48,7 @@ pub enum Conclusion {
     Untestable {
         /// Why.
         reason: String,
-        /// The MUSTs whose prerequisites were not seen; none if the subject was never started.
+        /// The MUSTs whose prerequisites were not seen; none where nothing was started or applies.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         musts: Vec<String>,
     },
@@ -160,6 +160,9 @@ impl Conclusion {
         if let Some(untestable) = Self::untestable(run) {
             return untestable;
         }
+        if let Some(vacuous) = Self::vacuous(run) {
+            return vacuous;
+        }
         let count = |wanted| {
             let of = |case: &&Case| case.verdict == wanted;
             run.cases.iter().filter(of).count() as u64
@@ -206,6 +209,20 @@ impl Conclusion {
         (!musts.is_empty()).then(|| Self::Untestable {
             reason: first.map(|case| case.message.clone()).unwrap_or_default(),
             musts,
+        })
+    }
+
+    /// Where no case applies, nothing holds either: a subject that refuses everything breaks no
+    /// rule, and must not be told that it keeps them.
+    fn vacuous(run: &Run) -> Option<Self> {
+        let first = run.cases.first()?;
+        let judged = run.cases.iter().any(|case| case.verdict.is_judged());
+        (!judged).then(|| Self::Untestable {
+            reason: match run.cases.len() {
+                1 => format!("the case does not apply: {}", first.message),
+                count => format!("none of {count} cases applies: {}", first.message),
+            },
+            musts: Vec::new(),
         })
     }
 

@@ -87,6 +87,19 @@ fn a_harness_conforms_breaks_clauses_or_was_asked_in_part() {
     assert!(
         matches!(&untestable.conclusion, Conclusion::Untestable { musts, .. } if musts == &["FRM-2"])
     );
+    let mut vacuous = good.clone();
+    for case in &mut vacuous.cases {
+        case.verdict = Verdict::NotApplicable;
+        "not there".clone_into(&mut case.message);
+    }
+    for selection in [Selection::All, Selection::Some] {
+        vacuous.conclude(&clauses(), selection);
+        assert_eq!(
+            vacuous.conclusion.to_string(),
+            "UNTESTABLE: none of 3 cases applies: not there"
+        );
+        assert!(!vacuous.conclusion.conforms());
+    }
     assert_eq!(
         mixed().conclusion,
         Conclusion::DoesNotConform {
