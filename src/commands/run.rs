@@ -184,7 +184,7 @@ impl Plan {
         })
     }
 
-    /// The command that runs in the same way, without the cases.
+    /// The command that runs in the same way, without the suite and the cases.
     fn repeat(&self) -> String {
         let mut words = vec!["dsh-conform".to_owned(), "run".to_owned()];
         if let Some(file) = &self.args.subject {
@@ -192,9 +192,6 @@ impl Plan {
         }
         if self.args.in_process {
             words.push("--in-process".to_owned());
-        }
-        if let Some(folder) = &self.args.suite {
-            words.extend(["--suite".to_owned(), quoted(&folder.display().to_string())]);
         }
         words.extend(["--seed".to_owned(), self.seed.to_string()]);
         words.join(" ")
@@ -271,6 +268,8 @@ impl Plan {
                 artifacts: self.delivery.artifacts.clone(),
                 keep: self.args.keep,
                 repeat: self.repeat(),
+                suite: self.args.suite.clone(),
+                read_from: self.chosen.read_from.clone(),
                 known: self.known(),
                 texts: self.subject.is_none().then(|| self.chosen.texts.clone()),
                 line: self.progress.line("scenarios"),
@@ -373,8 +372,12 @@ impl Plan {
 
     /// A run of this subject without any case yet.
     fn blank(&self) -> Run {
-        let name = "built-in";
-        let mut run = Run::new(Subject::named(SubjectKind::Harness, name));
+        // A subject tells its name when it is started.
+        let name = match &self.subject {
+            None => "built-in".to_owned(),
+            Some(file) => file.path.display().to_string(),
+        };
+        let mut run = Run::new(Subject::named(SubjectKind::Harness, &name));
         run.seed = Some(self.seed);
         let suite = self.args.suite.as_ref();
         run.suite = suite.map(|folder| folder.display().to_string());

@@ -331,6 +331,26 @@ fn every_form_goes_where_it_is_told() {
     assert!(read("out.xml").contains("tests=\"2\""));
 }
 
+#[test]
+fn a_case_of_a_file_that_is_named_can_be_repeated() {
+    let desk = Desk::new();
+    let folder = desk.path().join("my own");
+    std::fs::create_dir_all(folder.join("deep")).unwrap();
+    let fails = scenario("It fails", FAILS);
+    std::fs::write(folder.join("deep/c.yaml"), fails).unwrap();
+    for filter in ["my own/deep/c.yaml", "my own/"] {
+        let said = desk
+            .run(&["run", "--in-process", "--format", "json", filter])
+            .ended(1);
+        let case = said.report().runs.remove(0).cases.remove(0);
+        let words = shlex::split(case.reproduce.as_deref().unwrap()).unwrap();
+        let args: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+        desk.run(&args)
+            .ended(1)
+            .out_has(&format!("✗ {} fail (MUST)", case.id));
+    }
+}
+
 /// A subject file whose subject is the built-in harness, as a stranger.
 fn subject(desk: &Desk, rest: &str) {
     let program = serde_json::json!([program(), "subject"]);
@@ -380,8 +400,10 @@ fn a_subject_is_judged_by_what_it_claims() {
     let desk = Desk::new();
     good(&desk);
     subject(&desk, "profiles: [lsp-base]\n");
-    let said = judge(&desk, &["--format", "json"]).ended(0);
+    // Nothing applies, so nothing can be said of it.
+    let said = judge(&desk, &["--format", "json"]).ended(3);
     let run = said.report().runs.remove(0);
+    assert!(!run.conclusion.conforms());
     assert!(run.cases.iter().all(|case| {
         case.verdict == Verdict::NotApplicable
             && case
@@ -411,10 +433,12 @@ fn a_subject_that_cannot_be_used_is_not_carried_out() {
         file(&format!("command: {command}\n"));
         judge(&desk, &[])
             .ended(3)
+            .out_has("subject.yaml · suite: suite · 0 cases")
             .out_has("UNTESTABLE: the subject cannot be used");
     }
     for (text, why) in [
         ("command: []\n", "subject.yaml:1:10:"),
+        ("command: mine\n", "such as `[python3, subject.py]`\n"),
         ("command: [x]\nknown: {a: }\n", "has no reason"),
         ("nonsense", "subject.yaml:1:1:"),
     ] {

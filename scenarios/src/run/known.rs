@@ -282,10 +282,14 @@ fn entry(
 /// The YAML reader's message, without the pieces of the text it may show below it.
 fn in_our_words(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
-    if line.starts_with("expected mapping start") {
-        "a map, `name: value`, should stand here".to_owned()
-    } else {
-        line.to_owned()
+    // The place stands in front of it already.
+    let said = line.rsplit_once(" at line ").map_or(line, |(said, _)| said);
+    match said {
+        "expected mapping start" => "a map, `name: value`, should stand here".to_owned(),
+        "expected sequence start" => {
+            "a list should stand here, such as `[python3, subject.py]`".to_owned()
+        }
+        said => said.to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The results of a run as they come in, and what they leave behind.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,12 +29,26 @@ pub(super) struct How {
     pub(super) artifacts: Artifacts,
     /// Whether all transcripts are kept.
     pub(super) keep: bool,
-    /// The command, without the case, that runs in the same way.
+    /// The command, without the suite and the case, that runs in the same way.
     pub(super) repeat: String,
+    /// The suite in place of the one that is built in.
+    pub(super) suite: Option<PathBuf>,
+    /// What single cases were read from in place of that.
+    pub(super) read_from: BTreeMap<String, PathBuf>,
     pub(super) known: Known,
     /// The texts that rendered texts are held against; none for a harness with words of its own.
     pub(super) texts: Option<Snapshots>,
     pub(super) line: Line,
+}
+
+impl How {
+    /// The command that runs one case in the same way.
+    fn to_repeat(&self, id: &str) -> String {
+        let suite = self.read_from.get(id).or(self.suite.as_ref());
+        let suite = suite.map(|path| format!(" --suite {}", quoted(&path.display().to_string())));
+        let suite = suite.unwrap_or_default();
+        format!("{}{suite} {}", self.repeat, quoted(id))
+    }
 }
 
 impl Gathered {
@@ -95,7 +109,7 @@ impl Gathered {
         }
         case.level = level_of(case.about());
         if has_a_reason(result.verdict) {
-            case.reproduce = Some(format!("{} {}", self.how.repeat, quoted(&result.id)));
+            case.reproduce = Some(self.how.to_repeat(&result.id));
             case.evidence = evidence(&result.transcript, result.decisive);
         }
         let wanted = self.how.keep || case.verdict.is_red();

@@ -1,6 +1,6 @@
 //! Which scenarios were asked for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +31,9 @@ pub(super) struct Chosen {
     pub(super) all: Vec<Arc<Case>>,
     /// The texts that rendered texts are held against.
     pub(super) texts: Snapshots,
+    /// The file or folder that a case was read from, by its id, for those of files and folders
+    /// that were named.
+    pub(super) read_from: BTreeMap<String, PathBuf>,
 }
 
 /// Why nothing is run.
@@ -76,6 +79,7 @@ impl Chosen {
         let mut selected: Vec<Arc<Case>> = Vec::new();
         let mut within: Vec<&String> = Vec::new();
         let mut refused = 0;
+        let mut read_from = BTreeMap::new();
         let mut texts = main.texts().clone();
         for filter in wanted.filters {
             match on_disk(filter) {
@@ -84,7 +88,13 @@ impl Chosen {
                     refused += tell(&suite, place.below.as_deref());
                     texts.extend(suite.texts().clone());
                     let below: Vec<String> = place.below.into_iter().collect();
-                    selected.extend(suite.select(&below)?.into_iter().cloned().map(Arc::new));
+                    let cases = suite.select(&below)?;
+                    read_from.extend(
+                        cases
+                            .iter()
+                            .map(|case| (case.id.clone(), place.root.clone())),
+                    );
+                    selected.extend(cases.into_iter().cloned().map(Arc::new));
                 }
                 None => within.push(filter),
             }
@@ -105,7 +115,11 @@ impl Chosen {
         if refused > 0 {
             return Err(Refused::usage("scenario files cannot be used; see above"));
         }
-        Self::narrowed(selected, &main, texts, wanted)
+        let chosen = Self::narrowed(selected, &main, texts, wanted)?;
+        Ok(Self {
+            read_from,
+            ..chosen
+        })
     }
 
     /// Takes of what the filters select what the profiles and the shard leave of it.
@@ -169,6 +183,7 @@ impl Chosen {
             cases: selected,
             texts,
             all,
+            read_from: BTreeMap::new(),
         })
     }
 }
