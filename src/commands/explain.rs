@@ -80,7 +80,13 @@ fn told(id: &str, suite: &Suite) -> Result<String, String> {
         as_typed.min(strsim::damerau_levenshtein(name, &typed.to_uppercase()))
     };
     let nearest = names.min_by_key(|name| distance(name)).unwrap_or_default();
+    // What shares less than half of its letters is no slip of the finger.
+    let way_out = if distance(nearest) * 2 <= typed.chars().count() {
+        format!("did you mean {nearest}?")
+    } else {
+        "`dsh-conform list clauses`, `list scenarios` and `list mutants` show them all".to_owned()
+    };
     Err(format!(
-        "there is no clause, scenario or mutant {id:?}; did you mean {nearest}?"
+        "there is no clause, scenario or mutant {id:?}; {way_out}"
     ))
 }

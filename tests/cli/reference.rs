@@ -112,6 +112,9 @@ fn a_scenario_is_explained_and_an_unknown_one_suggests_another() {
     desk.run(&["explain", "kill-at-once"])
         .ended(2)
         .err_has("did you mean kills-at-once?");
+    desk.run(&["explain", "framing"])
+        .ended(2)
+        .err_has("`dsh-conform list clauses`");
     desk.run(&["explain", "WIRE-7"])
         .ended(0)
         .out_has("messages");

@@ -74,7 +74,11 @@ pub struct Outcome {
 
 /// What a failure has to say.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(
+    rename_all = "camelCase",
+    deny_unknown_fields,
+    expecting = "what it has to say, such as `{code: LSP_CANCELLED}`"
+)]
 pub struct ErrorCheck {
     /// Its stable code. A foreign subject is held to the codes that come from the seeds; where the
     /// code is the project's own, any failure will do.
