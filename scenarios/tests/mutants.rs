@@ -12,8 +12,8 @@ fn folder() -> PathBuf {
 /// Clauses that no mutant reaches, each with the reason.
 const UNREACHED: [(&str, &str); 1] = [(
     "HST-5",
-    "whether a read counts as observed by the model is known inside the runtime only, where the \
-     scenarios of the profile `runtime` judge it",
+    "whether a read counts as observed by the model is known inside the runtime only, and the \
+     subject protocol does not tell it; a test that reads the sources judges it (tests/tidy.rs)",
 )];
 
 #[test]
