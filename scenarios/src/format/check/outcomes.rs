@@ -1,5 +1,7 @@
 //! Outcomes, patterns and checks of messages: each of exactly one kind, with what belongs to it.
 
+use serde_json::Value;
+
 use super::super::node::{Segment, way};
 use super::super::{Outcome, Pattern};
 use super::{Checker, join};
@@ -78,6 +80,9 @@ const NARROWING: [(&str, &[&str]); 5] = [
     ),
 ];
 
+/// What of a hover can be compared.
+const HOVER: [&str; 2] = ["contents", "range"];
+
 const MESSAGES: [&str; 4] = ["received", "answered", "sent", "replied"];
 
 impl Checker<'_> {
@@ -88,6 +93,9 @@ impl Checker<'_> {
     fn outcome(&mut self, way: &[Segment], outcome: &Outcome) {
         let kinds = kinds(outcome);
         let demands = demands(outcome);
+        if let Some(hover) = &outcome.hover {
+            self.hover(way, hover);
+        }
         match kinds.as_slice() {
             [] if demands.is_empty() => {
                 let reason = "nothing is demanded of this outcome: give one of `ok`, `pending`, \
@@ -118,6 +126,30 @@ impl Checker<'_> {
                 let reason = format!("`{demand}` is about locations, not about `{kind}`");
                 self.at_key(&join(way, &way![demand]), reason, None);
             }
+        }
+    }
+
+    /// A hover is read freely, so what is not compared has to be told: it would never fail.
+    fn hover(&mut self, way: &[Segment], hover: &Value) {
+        let way = join(way, &way!["hover"]);
+        match hover {
+            Value::Null | Value::String(_) => {}
+            Value::Object(members) => {
+                for name in members.keys().filter(|name| !HOVER.contains(&name.as_str())) {
+                    let reason = format!(
+                        "a hover has no `{name}` to compare; there are {} (`contains` and `lacks` \
+                         stand beside `hover`)",
+                        HOVER.join(", ")
+                    );
+                    let meant = nearest(name, HOVER);
+                    self.at_key(&join(&way, &way![name.as_str()]), reason, meant);
+                }
+                if members.is_empty() {
+                    let reason = "nothing is demanded of this hover: give `contents` or `range`";
+                    self.error(&way, reason);
+                }
+            }
+            _ => self.error(&way, "a hover is null, its text, or {contents, range}"),
         }
     }
 
