@@ -193,8 +193,20 @@ impl Stage {
     /// The path of something a scenario names; nothing outside the case's folder is ever touched.
     fn path(&self, name: &str) -> Result<PathBuf, StageError> {
         let path = self.places.path(name);
-        if path.starts_with(&self.places.root) && path != self.places.root {
-            return Ok(path);
+        let root = &self.places.root;
+        if path.starts_with(root) && path != *root {
+            // A link on the way may lead anywhere, whatever the path looks like.
+            let mut above = path.ancestors().skip(1);
+            let real = above.find_map(|folder| folder.canonicalize().ok());
+            if real.is_some_and(|folder| folder.starts_with(root)) {
+                return Ok(path);
+            }
+            return Err(StageError::Wrong {
+                path: name.to_owned(),
+                reason: "lies behind a link that leads outside the folder of the case; name the \
+                         place itself"
+                    .to_owned(),
+            });
         }
         Err(StageError::Wrong {
             path: name.to_owned(),

@@ -171,6 +171,15 @@ steps:
                 "lies outside the folder of the case",
             );
         }),
+        trial("a_path_behind_a_link_out_of_the_case_is_refused", || {
+            let outside = tempfile::tempdir().expect("a folder");
+            let at = outside.path().display();
+            let text = format!("workspace: {{way: {{link: '{at}'}}, way/x: text}}\nsteps: []\n");
+            let ran = ran_case(&unchecked(&text), &InProcess::new(), |_| {});
+            is(&ran, Verdict::HarnessError, "lies behind a link");
+            let mut written = std::fs::read_dir(outside.path()).expect("it is there");
+            assert!(written.next().is_none(), "it was written to");
+        }),
         trial("queries_reach_the_subject_in_order", order),
         trial("tampering_stands_between", tampering),
         trial("snapshots_know_no_folder", || {
