@@ -32,7 +32,8 @@ pub(super) fn frames(session: &Session, step: &Step<'_>, sink: &mut Sink<'_>) {
         } => {
             let by = sender(*direction);
             let got = format!("{reason}: {:?}", brief(&bytes.lossy()));
-            stray(session, by, reason, got, sink);
+            let begun = begins_a_frame(&bytes.0);
+            stray(session, by, reason, begun, got, sink);
         }
         _ => {}
     }
@@ -56,11 +57,19 @@ fn spelling(frame: &Frame, sink: &mut Sink<'_>) {
 
 /// Bytes that are no frame. What is only cut off by the end of the stream says that somebody gave
 /// up, which is a violation where nothing may follow, or where nobody was giving up.
-fn stray(session: &Session, by: Who, reason: &Malformed, got: String, sink: &mut Sink<'_>) {
-    let cut = matches!(
-        reason,
-        Malformed::EndInHeader { .. } | Malformed::EndInBody { .. }
-    );
+fn stray(
+    session: &Session,
+    by: Who,
+    reason: &Malformed,
+    begun: bool,
+    got: String,
+    sink: &mut Sink<'_>,
+) {
+    let cut = match reason {
+        Malformed::EndInHeader { .. } => begun,
+        Malformed::EndInBody { .. } => true,
+        _ => false,
+    };
     match by {
         Who::Client if cut && session.phase == Phase::Exited => {
             let expected = "nothing after exit";
@@ -78,6 +87,14 @@ fn stray(session: &Session, by: Who, reason: &Malformed, got: String, sink: &mut
             sink.broken("framing", Who::Server, said);
         }
     }
+}
+
+/// Whether bytes could have become a frame, had they gone on: up to its colon a header is the
+/// characters of a token. What could not is a violation however soon the stream ends after it.
+fn begins_a_frame(bytes: &[u8]) -> bool {
+    let name = bytes.split(|byte| *byte == b':').next();
+    let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    name.is_none_or(|name| name.iter().all(token))
 }
 
 fn header(frame: &Frame) -> String {

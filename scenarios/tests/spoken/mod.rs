@@ -297,6 +297,10 @@ impl Spoken {
                 let line = rest.to_owned();
                 self.stray(direction, rest, Some(Malformed::NoColon { line }));
             }
+            "begun" => {
+                let have = rest.len() as u64;
+                self.stray(direction, rest, Some(Malformed::EndInHeader { have }));
+            }
             "torn" => {
                 let reason = Some(Malformed::EndInBody { have: 3, want: 30 });
                 self.stray(direction, "{\"a", reason);
