@@ -135,7 +135,10 @@ impl Checker<'_> {
         match hover {
             Value::Null | Value::String(_) => {}
             Value::Object(members) => {
-                for name in members.keys().filter(|name| !HOVER.contains(&name.as_str())) {
+                for name in members
+                    .keys()
+                    .filter(|name| !HOVER.contains(&name.as_str()))
+                {
                     let reason = format!(
                         "a hover has no `{name}` to compare; there are {} (`contains` and `lacks` \
                          stand beside `hover`)",
