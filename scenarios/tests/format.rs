@@ -19,7 +19,7 @@ fn good(text: &str) -> Loaded {
     loaded
 }
 
-const HEAD: &str = "title: A title\nclauses: [CAN-1]\nprofile: transient\n";
+const HEAD: &str = "title: A title\nclauses: [CAN-1]\nprofile: transient\nprocesses: 0\n";
 
 #[test]
 fn a_file_without_a_matrix_is_one_case() {

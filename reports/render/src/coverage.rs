@@ -110,7 +110,10 @@ fn totals(cases: &[Case], coverage: &[ClauseCoverage]) -> Totals {
         *totals.cases.entry(case.verdict).or_default() += 1;
     }
     for clause in coverage {
-        let judged = clause.verdict.filter(|verdict| verdict.is_judged());
+        // A fault of the instrument says nothing about the clause.
+        let judged = clause
+            .verdict
+            .filter(|verdict| verdict.is_judged() && *verdict != Verdict::HarnessError);
         let count = |count: &mut Count| {
             count.judged += u64::from(judged.is_some());
             count.held += u64::from(judged == Some(Verdict::Pass));

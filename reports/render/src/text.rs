@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use crate::conclusion::Conclusion;
 use crate::layout::{Line, Page, Role, wrap, wrap_whole};
 use crate::model::{
-    Case, Evidence, OperationTimeline, Origin, Report, Run, RunKind, Subject, SubjectKind,
+    Case, Evidence, OperationTimeline, Origin, Report, Run, RunKind, SkipReason, Subject,
+    SubjectKind,
 };
 use crate::verdict::Verdict;
 use crate::words;
@@ -338,6 +339,19 @@ impl Sheet<'_> {
             return;
         }
         self.page.blank();
+        if run
+            .skipped
+            .iter()
+            .any(|skipped| skipped.reason == SkipReason::NotSelected)
+        {
+            let count: usize = by_reason.iter().map(|(_, clauses)| clauses.len()).sum();
+            let told = format!(
+                "not judged: {count} clauses, for which no selected case is; the JSON report \
+                 names each with its reason"
+            );
+            self.paragraph(0, Role::Faint, &told);
+            return;
+        }
         for (reason, clauses) in by_reason {
             let clauses = words::clauses(&clauses);
             self.paragraph(0, Role::Faint, &format!("not judged: {clauses} ({reason})"));

@@ -150,6 +150,11 @@ impl<'a> Checker<'a> {
         if scenario.title.trim().is_empty() {
             self.error(&way!["title"], "the title is empty");
         }
+        if !demands(scenario) {
+            let reason = "nothing is demanded, so every harness would pass: add a step `expect`, or \
+                          `wire`, `messages`, `order`, `never`, `processes`, `ends` or `mount`";
+            self.error(&way!["title"], reason);
+        }
         if let Some(budget) = scenario.budget_ms
             && !(100..=120_000).contains(&budget)
         {
@@ -368,4 +373,19 @@ fn most_processes(scenario: &Scenario) -> Option<u64> {
         Count::Exactly(count) => Some(*count),
         Count::Between(bounds) => bounds.max,
     }
+}
+
+/// Whether anything of the harness's doing can make the case fail, monitors and leftovers aside.
+fn demands(scenario: &Scenario) -> bool {
+    let by_a_step = scenario.steps.iter().any(|step| match step {
+        Step::Expect(outcomes) => !outcomes.is_empty(),
+        Step::Wait(_) => true,
+        _ => false,
+    });
+    let by_events = !scenario.wire.is_empty()
+        || !scenario.messages.is_empty()
+        || !scenario.order.is_empty()
+        || !scenario.never.is_empty()
+        || !scenario.ends.is_empty();
+    by_a_step || by_events || scenario.mount.is_some() || scenario.processes.is_some()
 }

@@ -231,7 +231,7 @@ mod tests {
         let suite = suite(&[
             (
                 "x.yaml",
-                "title: A title\nclauses: [TOOL-1]\nprofile: tool\n",
+                "title: A title\nclauses: [TOOL-1]\nprofile: tool\nprocesses: 0\n",
             ),
             ("x.snap", "── t\nright\n──\n"),
         ]);

@@ -27,7 +27,7 @@ pub(crate) fn in_time<T>(test: impl Future<Output = T>) -> T {
     ended.expect("the test hangs")
 }
 
-/// A case of this text; what is not said of title, clauses and profile is added.
+/// A case of this text; what is not said of title, clauses, profile and demands is added.
 pub(crate) fn case(text: &str) -> Case {
     let whole = whole(text);
     let mut loaded = load("case", "case.yaml", whole.as_bytes());
@@ -51,6 +51,8 @@ fn whole(text: &str) -> String {
         ("title", "t"),
         ("clauses", "[OPN-1]"),
         ("profile", "transient"),
+        // Every case has to demand something; this one always holds.
+        ("never", "[{received: textDocument/didSave}]"),
     ] {
         if !text
             .lines()

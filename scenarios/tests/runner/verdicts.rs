@@ -85,10 +85,26 @@ pub(crate) fn trials() -> Vec<Trial> {
                 is(&ran, Verdict::NotApplicable, "control operation compact");
             },
         ),
-        trial("a_request_that_is_unsupported_is_not_applicable", || {
+        trial(
+            "a_request_that_the_profile_does_not_need_is_not_applicable",
+            || {
+                let double = Double::new(|asked| match asked {
+                    "turn" => Does::Refuses(UNSUPPORTED),
+                    _ => Does::Answers(serde_json::json!({})),
+                });
+                let text = "steps:\n  - turn: {as: t, prompt: x, replies: []}\n  - expect: {t: {ok: true}}\n";
+                let ran = ran_with(text, Arc::new(double), |_| {});
+                is(&ran, Verdict::NotApplicable, "`turn`");
+            },
+        ),
+        trial("what_a_claimed_profile_needs_cannot_be_left_out", || {
             let double = Double::at_query(|| Does::Refuses(UNSUPPORTED));
             let ran = ran_with(&hover(""), Arc::new(double), |_| {});
-            is(&ran, Verdict::NotApplicable, "`query`");
+            is(
+                &ran,
+                Verdict::Fail,
+                "claims transient and does not have `query`",
+            );
         }),
         trial("a_program_that_is_not_there_is_our_fault", || {
             let ran = ran_with(HOVER, Arc::new(InProcess::new()), |setup| {

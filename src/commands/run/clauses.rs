@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use dsh_reports::{ClauseRef, SkipReason, Skipped, Watch};
 use dsh_scenarios::format::Case;
 use dsh_scenarios::monitor::MONITORS;
-use dsh_scenarios::{Clause, Clauses, Judged, Level, Profile, Side};
+use dsh_scenarios::{Clause, Clauses, Evidence, Judged, Level, Profile, Side};
 
-/// Every clause that binds a harness, each with the reason that holds if no case judges it.
+/// Every clause, each with the reason that holds if no case judges it.
 pub(super) fn clauses<'a>(
     subject: &str,
     claimed: &[Profile],
@@ -30,11 +30,19 @@ pub(super) fn clauses<'a>(
             *known = (*known).max(reason);
         }
     }
+    let of_servers = Clauses::embedded()
+        .iter()
+        .filter(|clause| !binds_a_harness(clause))
+        .map(|clause| {
+            let told = "it binds language servers; `dsh-conform check` judges those";
+            reference(clause, told.to_owned())
+        });
     of_a_harness()
         .map(|clause| {
             let cases = by_clause.get(clause.id.as_str());
             reference(clause, reason(clause, subject, claimed, cases))
         })
+        .chain(of_servers)
         .collect()
 }
 
@@ -42,7 +50,11 @@ pub(super) fn clauses<'a>(
 pub(super) fn of_a_harness() -> impl Iterator<Item = &'static Clause> {
     Clauses::embedded()
         .iter()
-        .filter(|clause| clause.sides != [Side::Server] && clause.profiles != [Profile::Server])
+        .filter(|clause| binds_a_harness(clause))
+}
+
+fn binds_a_harness(clause: &Clause) -> bool {
+    clause.sides != [Side::Server] && clause.profiles != [Profile::Server]
 }
 
 /// A clause as a report has it, with the reason that holds if nothing judges it.
@@ -114,7 +126,10 @@ fn reason(
         None if by_tests_only(clause) => {
             "judged by tests of this project, not by scenarios".to_owned()
         }
-        None => "no scenario is for it".to_owned(),
+        None => match Evidence::embedded().of(&clause.id).first() {
+            Some(witness) => format!("no scenario is for it; {witness} looks for it"),
+            None => "no scenario is for it".to_owned(),
+        },
     }
 }
 

@@ -130,6 +130,16 @@ impl Chosen {
         wanted: &Wanted<'_>,
     ) -> Result<Self, Refused> {
         selected.sort_by(|a, b| a.id.cmp(&b.id));
+        if let Some([one, other]) = selected
+            .array_windows()
+            .find(|[one, other]| one.id == other.id && one.scenario != other.scenario)
+        {
+            return Err(Refused::usage(format!(
+                "{} and {} are both called {}; run them one after the other, or name the folder \
+                 both are in",
+                one.file, other.file, one.id
+            )));
+        }
         selected.dedup_by(|a, b| a.id == b.id);
         let mut all = selected.clone();
         all.extend(main.cases().iter().cloned().map(Arc::new));

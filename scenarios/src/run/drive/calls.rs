@@ -5,6 +5,7 @@ use futures::StreamExt as _;
 use serde_json::{Value, json};
 
 use super::{Answer, Called, Driver, Shown, nonsense, over, unknown};
+use crate::Profile;
 use crate::run::checks::Failure;
 use crate::run::judge::Stop;
 use crate::run::outcome::Settled;
@@ -149,10 +150,14 @@ impl Driver<'_> {
                 code: Some(code),
                 message,
                 ..
-            }) if code == UNSUPPORTED => Some(Stop::NotApplicable(format!(
-                "the subject does not have `{}`: {message}",
-                called.method
-            ))),
+            }) if code == UNSUPPORTED => Some(if claimed(called.method, self.scenario.profile) {
+                refused_though_claimed(called.method, self.scenario.profile, message, called.seq)
+            } else {
+                Stop::NotApplicable(format!(
+                    "the subject does not have `{}`: {message}",
+                    called.method
+                ))
+            }),
             Err(CallError::Refused { .. }) | Ok(_) => None,
             Err(error) => Some(over(error.clone())),
         };
@@ -191,4 +196,26 @@ impl Driver<'_> {
         let place = |(name, _): &(String, String)| calls.get_index_of(name.as_str());
         self.snapshots.sort_by_key(place);
     }
+}
+
+/// Whether a subject that claims a profile has to have this method. What a case asks of a profile
+/// that is not claimed is never run.
+fn claimed(method: &str, profile: Profile) -> bool {
+    match method {
+        "mount" | "unmount" => profile != Profile::Instructions,
+        "query" => matches!(profile, Profile::LspBase | Profile::Transient),
+        "tool" => profile == Profile::Tool,
+        _ => false,
+    }
+}
+
+/// A subject cannot leave out, case by case, what it says it keeps.
+fn refused_though_claimed(method: &str, profile: Profile, message: &str, seq: Option<u64>) -> Stop {
+    Stop::Failed(Failure {
+        message: format!("the subject claims {profile} and does not have `{method}`: {message}"),
+        expected: format!("`{method}` carried out, or failed with a code of its own"),
+        got: format!("{UNSUPPORTED}: {message}"),
+        seq,
+        ..Failure::default()
+    })
 }
