@@ -115,10 +115,8 @@ fn json_is_a_report_and_nothing_else() {
     };
     assert_eq!(of("NAV-1").verdict, Some(Verdict::Pass));
     assert_eq!(of("NAV-1").cases.len(), 4);
-    assert_eq!(
-        of("NAV-2").not_run.as_deref(),
-        Some("no scenario is for it")
-    );
+    let reason = of("NAV-2").not_run.as_deref().unwrap();
+    assert!(reason.starts_with("no scenario is for it"), "{reason}");
     assert!(
         run.coverage
             .iter()
