@@ -49,6 +49,8 @@ pub struct CaseResult {
     pub got: Option<String>,
     /// The clauses that were seen broken, or that could not be judged.
     pub clauses: Vec<String>,
+    /// The clauses of monitors whose subject matter occurred in the transcript.
+    pub watched: Vec<&'static str>,
     /// The position in the transcript of the event the verdict rests on.
     pub decisive: Option<u64>,
     /// How long it took.

@@ -110,6 +110,7 @@ fn result(case: &Case, judgement: Judgement) -> CaseResult {
         expected: judgement.expected,
         got: judgement.got,
         clauses: judgement.clauses,
+        watched: judgement.watched,
         decisive: judgement.decisive,
         duration: Duration::ZERO,
         transcript: Vec::new(),

@@ -58,6 +58,8 @@ pub(crate) struct Judgement {
     pub(crate) expected: Option<String>,
     pub(crate) got: Option<String>,
     pub(crate) clauses: Vec<String>,
+    /// The clauses of monitors that had something to look at.
+    pub(crate) watched: Vec<&'static str>,
     pub(crate) decisive: Option<u64>,
 }
 
@@ -69,6 +71,7 @@ impl Judgement {
             expected: None,
             got: None,
             clauses,
+            watched: Vec::new(),
             decisive: None,
         }
     }
@@ -109,20 +112,7 @@ pub(crate) fn judge(seen: &Seen<'_>) -> Judgement {
         }
         Some(Stop::Failed(_) | Stop::Untestable(_)) | None => {}
     }
-    settled(seen)
-}
-
-/// Judges a case that was carried out as far as it makes sense.
-fn settled(seen: &Seen<'_>) -> Judgement {
-    let scenario = seen.scenario;
-    let mut failures = Vec::new();
-    let complete = seen.stop.is_none();
-    match &seen.stop {
-        Some(Stop::Failed(failure)) => failures.push(failure.clone()),
-        _ if complete => failures.extend(checks::all(scenario, seen.trace)),
-        _ => failures.extend(checks::never(&scenario.never, seen.trace)),
-    }
-    let profiles: &[Profile] = if scenario.profile == Profile::LspBase {
+    let profiles: &[Profile] = if seen.scenario.profile == Profile::LspBase {
         &[Profile::LspBase]
     } else {
         &[Profile::LspBase, Profile::Transient]
@@ -131,10 +121,26 @@ fn settled(seen: &Seen<'_>) -> Judgement {
         profiles,
         foreign: seen.foreign,
     };
-    let findings = monitor::judge(seen.trace.events(), rules);
+    let examined = monitor::examine(seen.trace.events(), rules);
+    Judgement {
+        watched: examined.seen.into_keys().collect(),
+        ..settled(seen, &examined.findings)
+    }
+}
+
+/// Judges a case that was carried out as far as it makes sense, with what the monitors found.
+fn settled(seen: &Seen<'_>, findings: &[Finding]) -> Judgement {
+    let scenario = seen.scenario;
+    let mut failures = Vec::new();
+    let complete = seen.stop.is_none();
+    match &seen.stop {
+        Some(Stop::Failed(failure)) => failures.push(failure.clone()),
+        _ if complete => failures.extend(checks::all(scenario, seen.trace)),
+        _ => failures.extend(checks::never(&scenario.never, seen.trace)),
+    }
     let mut used = vec![false; scenario.declares.len()];
     let mut undeclared = Vec::new();
-    for finding in &findings {
+    for finding in findings {
         if !declared(finding, &scenario.declares, &mut used) {
             undeclared.push(finding);
         }
@@ -312,6 +318,7 @@ fn heaviest(
         expected: Some(first.expected.clone()),
         got: Some(first.got.clone()),
         clauses,
+        watched: Vec::new(),
         decisive: first.seq,
     })
 }

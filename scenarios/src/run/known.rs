@@ -401,6 +401,7 @@ known:
             expected: None,
             got: None,
             clauses: Vec::new(),
+            watched: Vec::new(),
             decisive: None,
             duration: Duration::ZERO,
             transcript: Vec::new(),

@@ -128,6 +128,7 @@ fn fault(id: String, message: &str) -> CaseResult {
         expected: None,
         got: None,
         clauses: Vec::new(),
+        watched: Vec::new(),
         decisive: None,
         duration: Duration::ZERO,
         transcript: Vec::new(),

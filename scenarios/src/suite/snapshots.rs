@@ -244,6 +244,7 @@ mod tests {
                 expected: None,
                 got: None,
                 clauses: Vec::new(),
+                watched: Vec::new(),
                 decisive: None,
                 duration: std::time::Duration::ZERO,
                 transcript: Vec::new(),

@@ -97,6 +97,15 @@ pub(crate) fn trials() -> Vec<Trial> {
                 is(&ran, Verdict::NotApplicable, "`turn`");
             },
         ),
+        trial("monitors_that_saw_nothing_have_judged_nothing", || {
+            let double = Double::at_query(|| Does::Answers(serde_json::json!({})));
+            let idle = ran_with(&hover(""), Arc::new(double), |_| {});
+            assert!(idle.result.watched.is_empty(), "{:?}", idle.result);
+            let busy = ran(&hover(""));
+            for clause in ["WIRE-1", "FRM-1", "INI-1", "OPN-3"] {
+                assert!(busy.result.watched.contains(&clause), "{:?}", busy.result);
+            }
+        }),
         trial("what_a_claimed_profile_needs_cannot_be_left_out", || {
             let double = Double::at_query(|| Does::Refuses(UNSUPPORTED));
             let ran = ran_with(&hover(""), Arc::new(double), |_| {});

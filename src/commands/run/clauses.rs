@@ -1,6 +1,6 @@
 //! Which clauses a run of a harness is about, and why some of them are not judged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use dsh_reports::{ClauseRef, SkipReason, Skipped, Watch};
 use dsh_scenarios::format::Case;
@@ -74,13 +74,22 @@ pub(super) fn reference(clause: &Clause, not_run: String) -> ClauseRef {
 
 /// What judges clauses besides the scenarios that name them: clauses that say the same, and the
 /// monitors that look at every transcript, those of what is claimed.
-pub(super) fn watches(claimed: &[Profile]) -> BTreeMap<String, Watch> {
+///
+/// `watched` are the clauses whose subject matter occurred in any case: a monitor that had nothing to
+/// look at has judged nothing.
+pub(super) fn watches(
+    claimed: &[Profile],
+    watched: &BTreeSet<&'static str>,
+) -> BTreeMap<String, Watch> {
     let looking = |names: &[&str]| -> Vec<String> {
         MONITORS
             .iter()
             .filter(|monitor| {
-                let watched = monitor.clauses.iter().any(|clause| names.contains(clause));
-                watched
+                let looked = monitor
+                    .clauses
+                    .iter()
+                    .any(|clause| names.contains(clause) && watched.contains(clause));
+                looked
                     && (monitor.profile == Profile::LspBase || claimed.contains(&monitor.profile))
             })
             .map(|monitor| monitor.name.to_owned())

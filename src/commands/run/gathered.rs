@@ -1,6 +1,6 @@
 //! The results of a run as they come in, and what they leave behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,8 @@ pub(super) struct Gathered {
     wanted: BTreeMap<String, Arc<format::Case>>,
     how: How,
     red: u64,
+    /// The clauses whose monitors had something to look at, in any case.
+    pub(super) watched: BTreeSet<&'static str>,
 }
 
 /// What is done with results.
@@ -60,6 +62,7 @@ impl Gathered {
             wanted: cases.iter().map(by_id).collect(),
             how,
             red: 0,
+            watched: BTreeSet::new(),
         }
     }
 
@@ -78,6 +81,7 @@ impl Gathered {
             expected: None,
             got: None,
             clauses: case.scenario.clauses.clone(),
+            watched: Vec::new(),
             decisive: None,
             duration: Duration::ZERO,
             transcript: Vec::new(),
@@ -143,6 +147,7 @@ impl Observer for Gathered {
         }
         self.how.known.apply(&mut result);
         self.red += u64::from(result.verdict.is_red());
+        self.watched.extend(result.watched.iter().copied());
         let case = self.case(result);
         self.cases.push(case);
         let red = match self.red {
