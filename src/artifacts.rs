@@ -22,7 +22,7 @@ impl Artifacts {
                 folder: PathBuf::from(FOLDER),
                 file: None,
             },
-            Some(path) if path.extension().is_some() && !path.is_dir() => {
+            Some(path) if (path.extension().is_some() || path.exists()) && !path.is_dir() => {
                 let folder = path
                     .parent()
                     .filter(|parent| !parent.as_os_str().is_empty());

@@ -65,6 +65,8 @@ pub(crate) struct Delivery {
     forms: Vec<Form>,
     color: Color,
     badge: Option<PathBuf>,
+    /// Whether the first form goes to stdout where no file was named for it.
+    prints: bool,
 }
 
 impl Delivery {
@@ -93,12 +95,19 @@ impl Delivery {
             forms: wanted,
             color,
             badge: None,
+            prints: true,
         })
     }
 
     /// How many forms there are.
     pub(crate) const fn forms(&self) -> usize {
         self.forms.len()
+    }
+
+    /// Puts the first form into the folder that was named, too, where one was.
+    pub(crate) fn into_files(mut self, named: bool) -> Self {
+        self.prints = !named;
+        self
     }
 
     /// Where a badge goes besides.
@@ -114,7 +123,9 @@ impl Delivery {
             let (name, extension) = form.file();
             written &= match (self.artifacts.file(), index) {
                 (Some(file), _) => leave(file, *form, report)?,
-                (None, 0) => say(&rendered(*form, report, self.color.on_stdout())?).is_ok(),
+                (None, 0) if self.prints => {
+                    say(&rendered(*form, report, self.color.on_stdout())?).is_ok()
+                }
                 (None, _) => leave(&self.artifacts.path(name, extension), *form, report)?,
             };
         }

@@ -70,7 +70,8 @@ pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
         Command::Render { file, to } => (&to.format, &to.out, read(shell, file)),
     };
     let delivered = report.and_then(|report| {
-        let delivery = Delivery::planned(format, out.as_deref(), global.color)?;
+        let delivery = Delivery::planned(format, out.as_deref(), global.color)?
+            .into_files(out.is_some() && format.len() == 1);
         Ok((delivery, report))
     });
     match delivered {

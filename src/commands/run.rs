@@ -291,7 +291,7 @@ impl Plan {
             dsh_scenarios::run::run(cases, source, setup, None, jobs, &mut gathered).await;
         let mut run = self.blank();
         run.stale = self.stale(gathered.known());
-        let watched = std::mem::take(&mut gathered.watched);
+        let looked_at = std::mem::take(&mut gathered.watched);
         run.cases = gathered.cases;
         run.cases.sort_by(|a, b| a.id.cmp(&b.id));
         run.skipped = self.skipped(&run);
@@ -305,7 +305,7 @@ impl Plan {
             self.chosen.all.iter().map(|case| &**case),
             &run.skipped,
         );
-        let watches = clauses::watches(&description.profiles, &watched);
+        let watches = clauses::watches(&description.profiles, &looked_at);
         self.conclude(&mut run, &ended, &description, (&clauses, &watches));
         (run, ended)
     }

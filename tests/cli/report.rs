@@ -40,6 +40,14 @@ fn a_report_can_be_shown_in_every_form() {
     let said = render(&["--format", "text", "--format", "junit", "--out", "forms"]);
     assert!(said.out.contains("QUALIFIED"));
     assert_eq!(desk.files(), ["a.json", "forms/report.xml"]);
+    // A single form is not printed where a folder was named for it.
+    let said = render(&["--format", "markdown", "--out", "forms"]);
+    assert_eq!(said.out, "");
+    assert!(
+        desk.files().contains(&"forms/report.md".to_owned()),
+        "{:?}",
+        desk.files()
+    );
 }
 
 #[test]

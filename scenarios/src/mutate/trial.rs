@@ -332,7 +332,7 @@ enum Said {
     /// It passed though the mutant was there.
     Unnoticed,
     /// It failed.
-    Noticed(CaseResult),
+    Noticed(Box<CaseResult>),
 }
 
 impl Shared {
@@ -399,10 +399,10 @@ impl Shared {
                             .iter()
                             .any(|clause| mutant.breaks.contains(clause));
                     if exact {
-                        killed = Some(result);
+                        killed = Some(*result);
                         break;
                     }
-                    other_clause.get_or_insert(result);
+                    other_clause.get_or_insert(*result);
                     noticed += 1;
                     if noticed == ENOUGH {
                         break;
@@ -495,7 +495,9 @@ impl Shared {
             return Said::Nothing(None);
         }
         match ran.result.verdict {
-            Verdict::Fail | Verdict::Timeout | Verdict::Untestable => Said::Noticed(ran.result),
+            Verdict::Fail | Verdict::Timeout | Verdict::Untestable => {
+                Said::Noticed(Box::new(ran.result))
+            }
             Verdict::Pass | Verdict::Note | Verdict::NotApplicable => Said::Unnoticed,
             other => Said::Nothing(Some(format!(
                 "{} ended with {other}: {}",
