@@ -6,8 +6,8 @@ use std::path::Path;
 
 use dsh_scenarios::suite::{Shard, Suite, SuiteError, SuiteFile};
 
-const PLAIN: &str = "title: A title\nclauses: [CAN-1]\nprofile: transient\n";
-const MATRIX: &str = "title: $(one)\nclauses: [CAN-1]\nprofile: transient\n\
+const PLAIN: &str = "title: A title\nclauses: [CAN-1]\nprofile: transient\nprocesses: 0\n";
+const MATRIX: &str = "title: $(one)\nclauses: [CAN-1]\nprofile: transient\nprocesses: 0\n\
                       matrix: {one: {a: 1st, b: 2nd}}\n";
 
 fn suite(files: &[(&str, &str)]) -> Suite {
