@@ -14,6 +14,8 @@
     reason = "a benchmark prints its figures"
 )]
 
+mod support;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -28,7 +30,7 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
-    pin_to_one_core();
+    support::pin_to_one_core();
     println!(
         "{:<34} {:>10} {:>10} {:>10}  at most",
         "", "bare", "tapped", "more"
@@ -171,22 +173,5 @@ impl Peer {
     fn end(mut self) {
         drop(self.stdin);
         self.child.wait().expect("it ends");
-    }
-}
-
-fn pin_to_one_core() {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-        let Ok(allowed) = sched_getaffinity(None) else {
-            return;
-        };
-        if let Some(core) = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)) {
-            let mut one = CpuSet::new();
-            one.set(core);
-            if let Err(error) = sched_setaffinity(None, &one) {
-                eprintln!("not pinned to one core: {error}");
-            }
-        }
     }
 }

@@ -16,6 +16,8 @@
     reason = "a benchmark prints its figures"
 )]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -51,7 +53,7 @@ fn main() {
         .collect();
     let wanted =
         |name: &str| filters.is_empty() || filters.iter().any(|f| name.contains(f.as_str()));
-    pin_to_one_core();
+    support::pin_to_one_core();
 
     println!(
         "{:<34} {:>10} {:>10} {:>7}  at most",
@@ -299,24 +301,6 @@ fn current_thread() -> tokio::runtime::Runtime {
         .enable_all()
         .build()
         .expect("a runtime")
-}
-
-/// Pins this process, and so every process that it starts, to the first core it may use.
-fn pin_to_one_core() {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-        let Ok(allowed) = sched_getaffinity(None) else {
-            return;
-        };
-        if let Some(core) = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)) {
-            let mut one = CpuSet::new();
-            one.set(core);
-            if let Err(error) = sched_setaffinity(None, &one) {
-                eprintln!("not pinned to one core: {error}");
-            }
-        }
-    }
 }
 
 /// A workspace with one file, and a script for the fake server beside it.

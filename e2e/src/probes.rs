@@ -105,14 +105,9 @@ pub fn probe_of(clause: &str) -> Option<&'static Probe> {
 impl Probe {
     /// The level of its clause, which lives with the clause.
     pub fn level(&self) -> Level {
-        match Clauses::embedded()
-            .get(self.clause)
-            .map(|clause| clause.level)
-        {
-            Some(dsh_scenarios::Level::Should) => Level::Should,
-            // A test holds that every probe has a clause.
-            Some(dsh_scenarios::Level::Must) | None => Level::Must,
-        }
+        // A test holds that every probe has a clause.
+        let clause = Clauses::embedded().get(self.clause);
+        clause.map_or(Level::Must, |clause| clause.level.into())
     }
 
     pub(crate) fn case(&self, verdict: Verdict, message: impl Into<String>) -> Case {

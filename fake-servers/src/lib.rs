@@ -32,7 +32,7 @@ pub use control::{Control, ControlError};
 pub use script::{
     Action, Base, Base64Bytes, Case, Chunk, Flood, Helper, Length, Note, Notify, Order, Payload,
     RandomCuts, Repeated, Request, Rule, Script, ScriptError, Signal, Spelling, Stderr, Stream,
-    Trap, schema,
+    Trap, contains, schema,
 };
 
 /// The server's process on a platform whose pipes it cannot use.

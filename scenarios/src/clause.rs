@@ -426,6 +426,15 @@ impl fmt::Display for Level {
     }
 }
 
+impl From<Level> for dsh_reports::Level {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Must => Self::Must,
+            Level::Should => Self::Should,
+        }
+    }
+}
+
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

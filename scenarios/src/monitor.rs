@@ -35,6 +35,8 @@ mod session;
 mod shape;
 mod transient;
 
+pub use session::is_question;
+
 use std::collections::{BTreeMap, HashMap};
 
 use dsh_transcript::Event;

@@ -61,6 +61,25 @@ pub struct CaseResult {
     pub snapshots: Vec<(String, String)>,
 }
 
+impl CaseResult {
+    /// A result without anything seen: no evidence, no transcript, no time.
+    pub fn bare(id: impl Into<String>, verdict: Verdict, message: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            verdict,
+            message: message.into(),
+            expected: None,
+            got: None,
+            clauses: Vec::new(),
+            watched: Vec::new(),
+            decisive: None,
+            duration: Duration::ZERO,
+            transcript: Vec::new(),
+            snapshots: Vec::new(),
+        }
+    }
+}
+
 /// A case that was carried out.
 #[derive(Clone, Debug)]
 pub struct Ran {
@@ -117,12 +136,10 @@ impl Setup {
 }
 
 /// How long a case may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Where the scenario says nothing.
     pub usual: Duration,
-    /// By this all budgets are multiplied, the scenarios' own included: a slow machine needs more.
-    pub factor: f64,
     /// No case gets more than this, where not everything is worth waiting for.
     pub most: Option<Duration>,
 }
@@ -131,7 +148,6 @@ impl Default for Budget {
     fn default() -> Self {
         Self {
             usual: Duration::from_secs(10),
-            factor: 1.0,
             most: None,
         }
     }
@@ -141,10 +157,7 @@ impl Budget {
     /// The budget of a case that asks for so many milliseconds, or for nothing.
     fn of(&self, asked_ms: Option<u64>) -> Duration {
         let asked = asked_ms.map_or(self.usual, Duration::from_millis);
-        let scaled = Duration::try_from_secs_f64(asked.as_secs_f64() * self.factor);
-        // A factor that makes no sense leaves the budget as it is.
-        let scaled = scaled.unwrap_or(asked);
-        self.most.map_or(scaled, |most| scaled.min(most))
+        self.most.map_or(asked, |most| asked.min(most))
     }
 }
 

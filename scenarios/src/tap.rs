@@ -256,6 +256,15 @@ struct Recording {
 }
 
 impl Recording {
+    /// The log, and what makes frames of the bytes of one direction.
+    fn of(&mut self, direction: Direction) -> (&mut Log, &mut Splitter) {
+        let splitter = match direction {
+            Direction::ToServer => &mut self.to_server,
+            Direction::ToClient => &mut self.to_client,
+        };
+        (&mut self.log, splitter)
+    }
+
     fn record(&mut self, body: EventBody) {
         add(&mut self.log, body);
     }
@@ -289,31 +298,13 @@ impl Between for Recording {
     }
 
     fn bytes(&mut self, direction: Direction, bytes: &[u8], out: &mut Out) {
-        let Self {
-            log,
-            to_server,
-            to_client,
-            ..
-        } = self;
-        let splitter = match direction {
-            Direction::ToServer => to_server,
-            Direction::ToClient => to_client,
-        };
+        let (log, splitter) = self.of(direction);
         splitter.bytes(bytes, |body| add(log, body));
         out.write(direction, bytes);
     }
 
     fn closed(&mut self, direction: Direction, _: &mut Out) {
-        let Self {
-            log,
-            to_server,
-            to_client,
-            ..
-        } = self;
-        let splitter = match direction {
-            Direction::ToServer => to_server,
-            Direction::ToClient => to_client,
-        };
+        let (log, splitter) = self.of(direction);
         splitter.end(|body| add(log, body));
     }
 

@@ -4,10 +4,13 @@ mod clause;
 mod mutant;
 mod scenario;
 
+use std::fmt::Write as _;
+
 use dsh_scenarios::Clauses;
 use dsh_scenarios::mutate::Mutants;
 use dsh_scenarios::suite::{Suite, file_of};
 
+use crate::commands::list::hanging;
 use crate::exit::Exit;
 use crate::output::{complain, say};
 
@@ -89,4 +92,17 @@ fn told(id: &str, suite: &Suite) -> Result<String, String> {
     Err(format!(
         "there is no clause, scenario or mutant {id:?}; {way_out}"
     ))
+}
+
+/// Clauses by id, each with its level and statement, behind a name in the first line.
+fn clauses(text: &mut String, name: &str, ids: &[String]) {
+    for (index, id) in ids.iter().enumerate() {
+        let name = if index == 0 { name } else { "" };
+        let _ = write!(text, "{name:<11} ");
+        let told = match Clauses::embedded().get(id) {
+            Some(clause) => format!("{id} {}: {}", clause.level, clause.statement),
+            None => id.clone(),
+        };
+        hanging(text, 14, &told);
+    }
 }

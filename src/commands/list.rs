@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use dsh_e2e::PROBES;
 use dsh_e2e::catalogue::Catalogue;
+use dsh_scenarios::Clauses;
 use dsh_scenarios::format::Case;
 use dsh_scenarios::monitor::MONITORS;
 use dsh_scenarios::mutate::Mutants;
 use dsh_scenarios::suite::{Suite, SuiteError, file_of};
-use dsh_scenarios::{Clauses, Level};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -227,10 +227,7 @@ fn clauses() -> String {
         }
         let _ = writeln!(text, "{}: {}", section.section, section.title);
         for clause in &section.clauses {
-            let level = match clause.level {
-                Level::Must => "MUST",
-                Level::Should => "SHOULD",
-            };
+            let level = clause.level;
             if clause.id.len() > 8 {
                 let _ = writeln!(text, "  {} {level}", clause.id);
                 paragraph(&mut text, 18, &clause.statement);

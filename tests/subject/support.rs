@@ -4,8 +4,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use dsh_fake_lsp::{Control, FakeCommand, FakeServer};
-use dsh_scenarios::subject::{CallError, Launch, Subject};
+use dsh_fake_lsp::{Control, FakeCommand, FakeServer, hold};
+use dsh_scenarios::subject::{CallError, Launch, PendingCall, Subject};
 use dsh_transcript::EventBody;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -83,6 +83,15 @@ impl Bench {
 
     pub(crate) fn query(&self) -> Value {
         query_of(self.folder.path(), "a.x")
+    }
+
+    /// Mounted, with a query whose answer the server holds as `h`.
+    pub(crate) async fn in_flight(subject: &dyn Subject) -> (Self, PendingCall) {
+        let bench = Self::new(FakeServer::new().on("textDocument/hover", [hold("h")]));
+        bench.mount(subject).await;
+        let query = subject.request("query", bench.query()).await;
+        bench.control.wait_held("h").await;
+        (bench, query)
     }
 
     /// Mounts and asks, so that a server runs; what holds it.

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use dsh_fake_lsp::{FakeServer, hold};
+use dsh_fake_lsp::FakeServer;
 use dsh_scenarios::subject::{CallError, Process, Subject};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -56,10 +56,7 @@ async fn mounts_one_after_the_other_leave_nothing() {
 async fn a_query_is_given_up_by_its_id() {
     in_time(async {
         let subject = Process::start(&built_in()).await.expect("started");
-        let bench = Bench::new(FakeServer::new().on("textDocument/hover", [hold("h")]));
-        bench.mount(&subject).await;
-        let query = subject.request("query", bench.query()).await;
-        bench.control.wait_held("h").await;
+        let (bench, query) = Bench::in_flight(&subject).await;
         subject.cancel(query.id, "timeout").await;
         let Err(CallError::Refused { code, message, .. }) = query.outcome.await else {
             panic!("it was given up");
@@ -128,10 +125,7 @@ async fn a_process_that_is_dropped_leaves_nothing() {
 async fn a_worker_that_is_killed_is_told_with_its_signal() {
     in_time(async {
         let subject = Process::start(&built_in()).await.expect("started");
-        let bench = Bench::new(FakeServer::new().on("textDocument/hover", [hold("h")]));
-        bench.mount(&subject).await;
-        let query = subject.request("query", bench.query()).await;
-        bench.control.wait_held("h").await;
+        let (bench, query) = Bench::in_flight(&subject).await;
         let server = bench.server(1);
         signal(subject.pid().expect("it has a process"), Signal::KILL);
         let Err(CallError::Gone { how }) = query.outcome.await else {

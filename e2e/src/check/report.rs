@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dsh_reports::{
-    Case, ClauseRef, Conclusion, Level, OperationTimeline, Run, Selection, TranscriptRef, Verdict,
+    Case, ClauseRef, Conclusion, OperationTimeline, Run, Selection, TranscriptRef, Verdict,
 };
 use dsh_scenarios::{Clause, Clauses, Profile};
 use dsh_transcript::{Direction, EventBody, View};
@@ -89,10 +89,7 @@ pub(super) fn assemble(
 fn clause_ref(clause: &Clause, not_run: &str) -> ClauseRef {
     ClauseRef {
         id: clause.id.clone(),
-        level: match clause.level {
-            dsh_scenarios::Level::Must => Level::Must,
-            dsh_scenarios::Level::Should => Level::Should,
-        },
+        level: clause.level.into(),
         profiles: vec![Profile::Server.to_string()],
         statement: clause.statement.clone(),
         not_run: not_run.to_owned(),

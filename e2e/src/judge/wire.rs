@@ -1,6 +1,7 @@
 //! QUA-6, QUA-7, QUA-17: what passed on the wire over the whole life of the server.
 
 use dsh_reports::{Case, Verdict};
+use dsh_scenarios::monitor::is_question;
 use dsh_transcript::{Direction, Envelope, Event, EventBody, Malformed};
 
 use super::{Knowledge, Observed, counted};
@@ -129,7 +130,7 @@ pub(super) fn shapes(probe: &Probe, seen: &Observed<'_>) -> Case {
     for process in view.processes() {
         for exchange in view.exchanges(process, Direction::ToServer) {
             let method = exchange.method();
-            let Some(answer) = exchange.answer.filter(|_| is_operation(method)) else {
+            let Some(answer) = exchange.answer.filter(|_| is_question(method)) else {
                 continue;
             };
             let Some(frame) = answer.frame() else {
@@ -173,16 +174,6 @@ pub(super) fn shapes(probe: &Probe, seen: &Observed<'_>) -> Case {
             ),
         ),
     }
-}
-
-fn is_operation(method: &str) -> bool {
-    matches!(
-        method,
-        "textDocument/definition"
-            | "textDocument/references"
-            | "textDocument/implementation"
-            | "textDocument/hover"
-    )
 }
 
 /// QUA-17.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 pub use load::ScriptError;
+pub use template::contains;
 
 /// A whole script.
 ///

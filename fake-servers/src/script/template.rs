@@ -239,8 +239,9 @@ pub(crate) fn member<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     })
 }
 
-/// Whether `value` contains `wanted`; see [`Rule::when`](super::Rule::when).
-pub(crate) fn contains(value: &Value, wanted: &Value) -> bool {
+/// Whether `value` contains `wanted`, as [`Rule::when`](super::Rule::when) means it: members of
+/// objects are compared where they are wanted, arrays member by member, anything else whole.
+pub fn contains(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {
         (Value::Object(value), Value::Object(wanted)) => wanted
             .iter()

@@ -110,10 +110,8 @@ fn binds(clause: &str, side: Who) -> bool {
 }
 
 fn level_of(id: &str) -> dsh_reports::Level {
-    match Clauses::embedded().get(id).map(|clause| clause.level) {
-        Some(Level::Should) => dsh_reports::Level::Should,
-        Some(Level::Must) | None => dsh_reports::Level::Must,
-    }
+    let clause = Clauses::embedded().get(id);
+    clause.map_or(dsh_reports::Level::Must, |clause| clause.level.into())
 }
 
 fn statement_of(id: &str) -> String {

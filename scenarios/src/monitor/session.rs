@@ -446,7 +446,7 @@ fn keeps_params(method: &str) -> bool {
 }
 
 /// Whether it is one of the four operations.
-pub(super) fn is_question(method: &str) -> bool {
+pub fn is_question(method: &str) -> bool {
     matches!(
         method,
         "textDocument/definition"

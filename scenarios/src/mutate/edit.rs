@@ -341,16 +341,6 @@ fn decode(text: &str) -> String {
     String::from_utf8_lossy(&decoded).into_owned()
 }
 
-/// Whether `part` is in `whole`: objects by the members given, anything else whole.
-pub(crate) fn includes(whole: &Value, part: &Value) -> bool {
-    match (whole, part) {
-        (Value::Object(whole), Value::Object(part)) => part
-            .iter()
-            .all(|(key, part)| whole.get(key).is_some_and(|whole| includes(whole, part))),
-        (whole, part) => whole == part,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;

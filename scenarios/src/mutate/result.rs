@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use dsh_fake_lsp::contains;
 use serde_json::{Value, json};
 
-use super::edit::{apply, includes};
+use super::edit::apply;
 use super::form::{Failure, Got, Life, Mutant, ResultRule, Spec};
 use crate::run::Tampering;
 use crate::subject::CallError;
@@ -196,7 +197,7 @@ fn wanted(rule: &ResultRule, count: u32) -> bool {
 /// Whether a request is of the kind.
 fn asks(rule: &ResultRule, method: &str, params: &Value) -> bool {
     rule.on == method
-        && rule.when.as_ref().is_none_or(|part| includes(params, part))
+        && rule.when.as_ref().is_none_or(|part| contains(params, part))
         && rule.like.iter().all(|(pointer, pattern)| {
             let text = params.pointer(pointer).and_then(Value::as_str);
             text.is_some_and(|text| {
@@ -213,7 +214,7 @@ fn asks(rule: &ResultRule, method: &str, params: &Value) -> bool {
 fn came(got: &Got, outcome: &Result<Value, CallError>) -> bool {
     match (got, outcome) {
         (Got::Anything, _) => true,
-        (Got::Success(part), Ok(value)) => includes(value, part),
+        (Got::Success(part), Ok(value)) => contains(value, part),
         (Got::Failure(wanted), Err(CallError::Refused { code, .. })) => {
             wanted == "*" || code.as_ref() == Some(wanted)
         }

@@ -77,11 +77,6 @@ pub struct MutantResult {
 }
 
 impl MutantResult {
-    /// Whether the clause that was named is one of those it breaks.
-    pub fn is_exact(&self) -> bool {
-        matches!(&self.fate, Fate::Killed { clause, .. } if self.mutant.breaks.contains(clause))
-    }
-
     /// As the case of a report: a mutant passes when it was noticed.
     pub fn reported(&self) -> Reported {
         let mutant = &self.mutant;

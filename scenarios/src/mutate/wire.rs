@@ -6,11 +6,12 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use dsh_fake_lsp::contains;
 use dsh_transcript::strict::{Body, Item, Limits};
 use dsh_transcript::{Direction, Envelope, StrictReader, short_name};
 use serde_json::{Value, json};
 
-use super::edit::{self, apply, includes};
+use super::edit::{self, apply};
 use super::form::{Act, Header, Insert, Life, On, WireRule};
 
 /// Ids of requests that nobody sent begin here.
@@ -678,7 +679,7 @@ fn matches(on: &On, message: &Message) -> bool {
             message
                 .json
                 .as_ref()
-                .is_some_and(|whole| includes(whole, part))
+                .is_some_and(|whole| contains(whole, part))
         })
         && on.has.iter().all(|(pointer, part)| {
             message

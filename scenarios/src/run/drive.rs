@@ -104,17 +104,12 @@ fn judgement_of(scenario: &Scenario, stop: Stop) -> Judgement {
 
 fn result(case: &Case, judgement: Judgement) -> CaseResult {
     CaseResult {
-        id: case.id.clone(),
-        verdict: judgement.verdict,
-        message: judgement.message,
         expected: judgement.expected,
         got: judgement.got,
         clauses: judgement.clauses,
         watched: judgement.watched,
         decisive: judgement.decisive,
-        duration: Duration::ZERO,
-        transcript: Vec::new(),
-        snapshots: Vec::new(),
+        ..CaseResult::bare(&*case.id, judgement.verdict, judgement.message)
     }
 }
 

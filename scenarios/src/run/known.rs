@@ -376,7 +376,6 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use super::*;
 
@@ -394,19 +393,7 @@ known:
     }
 
     fn result(id: &str, verdict: Verdict) -> CaseResult {
-        CaseResult {
-            id: id.to_owned(),
-            verdict,
-            message: "it broke".to_owned(),
-            expected: None,
-            got: None,
-            clauses: Vec::new(),
-            watched: Vec::new(),
-            decisive: None,
-            duration: Duration::ZERO,
-            transcript: Vec::new(),
-            snapshots: Vec::new(),
-        }
+        CaseResult::bare(id, verdict, "it broke")
     }
 
     #[test]

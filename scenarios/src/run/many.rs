@@ -79,7 +79,8 @@ pub async fn run(
             }
             Err(error) => {
                 let id = names.remove(&error.id()).unwrap_or_default();
-                Some(fault(id, &format!("the runner failed: {error}")))
+                let message = format!("the runner failed: {error}");
+                Some(CaseResult::bare(id, Verdict::HarnessError, message))
             }
         };
         if let Some(result) = result {
@@ -107,7 +108,8 @@ async fn one(
     let subject = match subject {
         Ok(subject) => subject,
         Err(error) => {
-            let mut result = fault(case.id.clone(), &format!("no subject to be had: {error}"));
+            let message = format!("no subject to be had: {error}");
+            let mut result = CaseResult::bare(&*case.id, Verdict::HarnessError, message);
             if matches!(error, CallError::Gone { .. } | CallError::Nonsense { .. }) {
                 result.verdict = Verdict::Crash;
                 result.clauses.clone_from(&case.scenario.clauses);
@@ -118,20 +120,4 @@ async fn one(
     let ran = run_case(&case, &*subject, &setup, tampering.as_deref()).await;
     source.give_back(subject, ran.sound).await;
     (!ran.interrupted).then_some(ran.result)
-}
-
-fn fault(id: String, message: &str) -> CaseResult {
-    CaseResult {
-        id,
-        verdict: Verdict::HarnessError,
-        message: message.to_owned(),
-        expected: None,
-        got: None,
-        clauses: Vec::new(),
-        watched: Vec::new(),
-        decisive: None,
-        duration: Duration::ZERO,
-        transcript: Vec::new(),
-        snapshots: Vec::new(),
-    }
 }

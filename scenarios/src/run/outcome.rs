@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::fill::{Places, same_uri, uri_of};
 use super::place::{self, Markers, Place};
-use super::trace::contains;
 use crate::format::{ErrorCheck, Outcome};
 use crate::subject::CallError;
+use dsh_fake_lsp::contains;
 
 /// What came of a call.
 pub(crate) type Settled = Result<Value, CallError>;

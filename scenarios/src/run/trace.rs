@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use dsh_fake_lsp::contains;
 use dsh_transcript::{Direction, Envelope, Event, EventBody, Frame, Id, short_name};
 use serde_json::Value;
 
@@ -166,20 +167,6 @@ fn other(body: &EventBody, pattern: &Pattern) -> bool {
             _ => false,
         },
         _ => false,
-    }
-}
-
-/// Whether `value` contains `wanted`: members of objects are compared where they are wanted, arrays
-/// member by member, anything else whole.
-pub(crate) fn contains(value: &Value, wanted: &Value) -> bool {
-    match (value, wanted) {
-        (Value::Object(value), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(name, wanted)| value.get(name).is_some_and(|value| contains(value, wanted))),
-        (Value::Array(value), Value::Array(wanted)) => {
-            value.len() == wanted.len() && value.iter().zip(wanted).all(|(v, w)| contains(v, w))
-        }
-        _ => value == wanted,
     }
 }
 

@@ -238,17 +238,8 @@ mod tests {
         let case = &suite.cases()[0];
         let judged = |verdict, text: &str| {
             let mut result = CaseResult {
-                id: "x".to_owned(),
-                verdict,
-                message: String::new(),
-                expected: None,
-                got: None,
-                clauses: Vec::new(),
-                watched: Vec::new(),
-                decisive: None,
-                duration: std::time::Duration::ZERO,
-                transcript: Vec::new(),
                 snapshots: texts(&[("t", text)]),
+                ..CaseResult::bare("x", verdict, "")
             };
             suite.texts().judge(case, &mut result);
             result

@@ -5,16 +5,12 @@ use std::fmt::Write as _;
 use dsh_scenarios::monitor::MONITORS;
 use dsh_scenarios::mutate::Mutants;
 use dsh_scenarios::suite::{Suite, file_of};
-use dsh_scenarios::{Clause, Evidence, Level};
+use dsh_scenarios::{Clause, Evidence};
 
 use crate::commands::list::{hanging, paragraph, shown};
 
 pub(super) fn explained(clause: &Clause, suite: &Suite) -> String {
-    let level = match clause.level {
-        Level::Must => "MUST",
-        Level::Should => "SHOULD",
-    };
-    let mut text = format!("{} {level}\n\n", clause.id);
+    let mut text = format!("{} {}\n\n", clause.id, clause.level);
     paragraph(&mut text, 0, &clause.statement);
     text.push('\n');
     for (index, source) in clause.sources.iter().enumerate() {

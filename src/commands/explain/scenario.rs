@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use dsh_scenarios::format::Case;
 use dsh_scenarios::suite::Suite;
-use dsh_scenarios::{Clauses, Level};
 
-use crate::commands::list::{hanging, paragraph};
+use super::clauses;
+use crate::commands::list::paragraph;
 
 /// The most combinations of a matrix that are listed.
 const LISTED: usize = 40;
@@ -28,24 +28,7 @@ pub(super) fn explained(id: &str, cases: &[&Case], suite: &Suite) -> String {
     }
     let _ = writeln!(text, "\nfile        {}:{}", case.file, case.line);
     let _ = writeln!(text, "profile     {}", scenario.profile);
-    for (index, id) in scenario.clauses.iter().enumerate() {
-        let name = if index == 0 { "clauses" } else { "" };
-        let _ = write!(text, "{name:<11} ");
-        match Clauses::embedded().get(id) {
-            Some(clause) => {
-                let level = match clause.level {
-                    Level::Must => "MUST",
-                    Level::Should => "SHOULD",
-                };
-                hanging(
-                    &mut text,
-                    14,
-                    &format!("{id} {level}: {}", clause.statement),
-                );
-            }
-            None => hanging(&mut text, 14, id),
-        }
-    }
+    clauses(&mut text, "clauses", &scenario.clauses);
     if cases.len() > 1 {
         let _ = writeln!(text, "\n{} cases", cases.len());
         for case in cases.iter().take(LISTED) {

@@ -62,7 +62,7 @@ pub(super) fn reference(clause: &Clause, not_run: String) -> ClauseRef {
     let profiles = clause.profiles.iter();
     ClauseRef {
         id: clause.id.clone(),
-        level: level(clause.level),
+        level: clause.level.into(),
         profiles: profiles
             .filter(|profile| **profile != Profile::Server)
             .map(ToString::to_string)
@@ -145,13 +145,6 @@ fn reason(
 fn by_tests_only(clause: &Clause) -> bool {
     let tests = |judged: &Judged| matches!(judged, Judged::Unit | Judged::Source);
     clause.judged.iter().all(tests)
-}
-
-pub(super) const fn level(level: Level) -> dsh_reports::Level {
-    match level {
-        Level::Must => dsh_reports::Level::Must,
-        Level::Should => dsh_reports::Level::Should,
-    }
 }
 
 /// The level of the bindingest of these clauses; what is no clause, as the shape of messages, binds.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use dsh_reports::{Case, Place, TranscriptRef, Verdict, around};
 use dsh_scenarios::format;
@@ -74,18 +73,10 @@ impl Gathered {
     /// Takes a case that is not run, since the subject is not judged by its profile.
     pub(super) fn unclaimed(&mut self, case: &format::Case, subject: &str) {
         let profile = case.scenario.profile;
+        let message = format!("{subject} does not claim the profile {profile}");
         self.ended(CaseResult {
-            id: case.id.clone(),
-            verdict: Verdict::NotApplicable,
-            message: format!("{subject} does not claim the profile {profile}"),
-            expected: None,
-            got: None,
             clauses: case.scenario.clauses.clone(),
-            watched: Vec::new(),
-            decisive: None,
-            duration: Duration::ZERO,
-            transcript: Vec::new(),
-            snapshots: Vec::new(),
+            ..CaseResult::bare(&*case.id, Verdict::NotApplicable, message)
         });
     }
 
