@@ -1,14 +1,20 @@
 //! The provider for this machine's files: async shell around the blocking work.
 
+use std::ffi::OsString;
 use std::panic;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use dsh_kernel::{Cancel, CancelReason, ExecutionWorld};
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::task::TaskTracker;
 
+use crate::files;
 use crate::locate::{self, Located};
+use crate::replace::Replacement;
 use crate::service::{FileSystem, Source, SourceError, SourceRequest, Workspace, WorkspaceError};
+use crate::stream::{self, FileStream};
+use crate::target::{Expected, FileBytes, FsError, FsStat, FsTarget, FsVersion, TextStream};
 use crate::text::{self, Rejected};
 use crate::uri::file_uri;
 
@@ -19,8 +25,7 @@ use crate::uri::file_uri;
 #[derive(Debug)]
 pub struct LocalFileSystem {
     world: ExecutionWorld,
-    closing: Cancel,
-    running: TaskTracker,
+    hopper: Hopper,
 }
 
 impl Default for LocalFileSystem {
@@ -34,8 +39,10 @@ impl LocalFileSystem {
     pub fn new() -> Self {
         Self {
             world: ExecutionWorld::local(),
-            closing: Cancel::new(),
-            running: TaskTracker::new(),
+            hopper: Hopper {
+                closing: Cancel::new(),
+                running: TaskTracker::new(),
+            },
         }
     }
 
@@ -44,35 +51,61 @@ impl LocalFileSystem {
     ///
     /// A thread inside a system call that never returns (a dead network mount) is waited for too.
     pub async fn close(&self) {
-        self.closing.cancel(CancelReason::Disposed);
-        self.running.close();
-        self.running.wait().await;
+        self.hopper.closing.cancel(CancelReason::Disposed);
+        self.hopper.running.close();
+        self.hopper.running.wait().await;
     }
+}
 
-    /// Runs `work` on a thread that may block, and gives its result, or the reason to stop waiting
-    /// for it.
-    async fn hop<T: Send + 'static>(
+/// Runs work on threads that may block, on behalf of one provider. Cloning shares the provider.
+#[derive(Clone, Debug)]
+pub(crate) struct Hopper {
+    closing: Cancel,
+    running: TaskTracker,
+}
+
+impl Hopper {
+    /// Runs `work`, and gives its result, or the reason to stop waiting for it.
+    pub(crate) async fn hop<T: Send + 'static>(
         &self,
         cancel: &Cancel,
         work: impl FnOnce(&Stop) -> Result<T, CancelReason> + Send + 'static,
     ) -> Result<T, CancelReason> {
-        let stop = Stop {
-            caller: cancel.clone(),
-            closing: self.closing.clone(),
-        };
-        stop.check()?;
-        let running = self.running.token();
-        let mut task = tokio::task::spawn_blocking(move || {
-            let _running = running;
-            stop.check()?;
-            work(&stop)
-        });
+        let mut task = self.start(cancel, work)?;
         tokio::select! {
             biased;
             outcome = &mut task => outcome.unwrap_or_else(|error| Err(lost(error))),
             reason = cancel.cancelled() => Err(reason),
             reason = self.closing.cancelled() => Err(reason),
         }
+    }
+
+    /// Runs `work`, and waits until it is certain what came of it.
+    pub(crate) async fn hop_to_the_end<T: Send + 'static>(
+        &self,
+        cancel: &Cancel,
+        work: impl FnOnce(&Stop) -> Result<T, CancelReason> + Send + 'static,
+    ) -> Result<T, CancelReason> {
+        let outcome = self.start(cancel, work)?.await;
+        outcome.unwrap_or_else(|error| Err(lost(error)))
+    }
+
+    fn start<T: Send + 'static>(
+        &self,
+        cancel: &Cancel,
+        work: impl FnOnce(&Stop) -> Result<T, CancelReason> + Send + 'static,
+    ) -> Result<JoinHandle<Result<T, CancelReason>>, CancelReason> {
+        let stop = Stop {
+            caller: cancel.clone(),
+            closing: self.closing.clone(),
+        };
+        stop.check()?;
+        let running = self.running.token();
+        Ok(tokio::task::spawn_blocking(move || {
+            let _running = running;
+            stop.check()?;
+            work(&stop)
+        }))
     }
 }
 
@@ -86,13 +119,13 @@ fn lost(error: JoinError) -> CancelReason {
 }
 
 /// The two reasons to stop, as the blocking side asks for them.
-struct Stop {
+pub(crate) struct Stop {
     caller: Cancel,
     closing: Cancel,
 }
 
 impl Stop {
-    fn check(&self) -> Result<(), CancelReason> {
+    pub(crate) fn check(&self) -> Result<(), CancelReason> {
         self.caller.check()?;
         self.closing.check()
     }
@@ -106,11 +139,12 @@ impl FileSystem for LocalFileSystem {
 
     async fn workspace(&self, root: &str, cancel: &Cancel) -> Result<Workspace, WorkspaceError> {
         let root = root.to_owned();
-        self.hop(cancel, move |_| {
-            Ok(locate::workspace(&root).map(workspace_at))
-        })
-        .await
-        .unwrap_or_else(|reason| Err(WorkspaceError::Cancelled(reason)))
+        self.hopper
+            .hop(cancel, move |_| {
+                Ok(locate::workspace(&root).map(workspace_at))
+            })
+            .await
+            .unwrap_or_else(|reason| Err(WorkspaceError::Cancelled(reason)))
     }
 
     async fn read_source(
@@ -118,13 +152,130 @@ impl FileSystem for LocalFileSystem {
         request: SourceRequest,
         cancel: &Cancel,
     ) -> Result<Source, SourceError> {
-        self.hop(cancel, move |stop| Ok(read(&request, stop)))
+        self.hopper
+            .hop(cancel, move |stop| Ok(read(&request, stop)))
             .await
             .unwrap_or_else(|reason| Err(SourceError::Cancelled(reason)))
     }
+
+    async fn resolve(
+        &self,
+        base: Option<&str>,
+        path: &str,
+        cancel: &Cancel,
+    ) -> Result<FsTarget, FsError> {
+        // By letters alone, which takes no thread that may block.
+        cancel.check().map_err(FsError::Cancelled)?;
+        files::resolve(base, path)
+    }
+
+    async fn stat(&self, target: &FsTarget, cancel: &Cancel) -> Result<FsStat, FsError> {
+        let path = target.path.clone();
+        self.hopper
+            .hop(cancel, move |_| Ok(files::stat(&path)))
+            .await
+            .unwrap_or_else(|reason| Err(FsError::Cancelled(reason)))
+    }
+
+    async fn probe(
+        &self,
+        paths: &[PathBuf],
+        cancel: &Cancel,
+    ) -> Result<Vec<Result<FsStat, FsError>>, CancelReason> {
+        let paths = paths.to_vec();
+        let probe = move |stop: &Stop| {
+            let mut found = Vec::with_capacity(paths.len());
+            for path in &paths {
+                stop.check()?;
+                found.push(files::stat(path));
+            }
+            Ok(found)
+        };
+        self.hopper.hop(cancel, probe).await
+    }
+
+    async fn names(
+        &self,
+        directory: &Path,
+        most: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<OsString>, FsError> {
+        let directory = directory.to_owned();
+        self.hopper
+            .hop(cancel, move |_| Ok(files::names(&directory, most)))
+            .await
+            .unwrap_or_else(|reason| Err(FsError::Cancelled(reason)))
+    }
+
+    async fn read_bytes(
+        &self,
+        target: &FsTarget,
+        limit: u64,
+        cancel: &Cancel,
+    ) -> Result<FileBytes, FsError> {
+        let path = target.path.clone();
+        let read = move |stop: &Stop| Ok(read_bytes(&path, limit, stop));
+        self.hopper
+            .hop(cancel, read)
+            .await
+            .unwrap_or_else(|reason| Err(FsError::Cancelled(reason)))
+    }
+
+    async fn stream_text(
+        &self,
+        target: &FsTarget,
+        cancel: &Cancel,
+    ) -> Result<Box<dyn TextStream>, FsError> {
+        let path = target.path.clone();
+        let (file, metadata) = self
+            .hopper
+            .hop(cancel, move |_| Ok(files::open(&path)))
+            .await
+            .map_err(FsError::Cancelled)??;
+        Ok(Box::new(FileStream::new(
+            self.hopper.clone(),
+            cancel.clone(),
+            target.path.clone(),
+            files::version_of(&metadata),
+            file,
+        )))
+    }
+
+    async fn write(
+        &self,
+        target: &FsTarget,
+        bytes: Vec<u8>,
+        expected: Expected,
+        cancel: &Cancel,
+    ) -> Result<FsVersion, FsError> {
+        let path = target.path.clone();
+        let write = move |stop: &Stop| {
+            let replacement = Replacement {
+                target: &path,
+                bytes: &bytes,
+                expected: &expected,
+                stop: &|| stop.check(),
+                before: &|_| Ok(()),
+            };
+            Ok(replacement.run())
+        };
+        self.hopper
+            .hop_to_the_end(cancel, write)
+            .await
+            .unwrap_or_else(|reason| Err(FsError::Cancelled(reason)))
+    }
 }
 
-fn workspace_at(path: std::path::PathBuf) -> Workspace {
+fn read_bytes(path: &Path, limit: u64, stop: &Stop) -> Result<FileBytes, FsError> {
+    let (mut file, metadata) = files::open(path)?;
+    let bytes = stream::whole(&mut file, path, metadata.len(), limit, &|| stop.check())?;
+    Ok(FileBytes {
+        bytes,
+        version: files::version_of(&metadata),
+    })
+}
+
+fn workspace_at(path: PathBuf) -> Workspace {
     Workspace {
         uri: file_uri(&path),
         path,

@@ -13,6 +13,8 @@ use crate::service::{SourceError, SourceRequest, WorkspaceError};
 mod beneath;
 mod paths;
 
+pub(crate) use paths::kind_name;
+
 /// A source that was found inside its workspace and is open for reading.
 #[derive(Debug)]
 pub(crate) struct Located {
@@ -104,7 +106,7 @@ pub(crate) fn source_error(path: &str, error: &io::Error) -> SourceError {
 }
 
 /// What the system said, for people.
-fn reason(error: &io::Error) -> String {
+pub(crate) fn reason(error: &io::Error) -> String {
     #[cfg(unix)]
     if rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP) {
         return "its symbolic links form a loop".to_owned();

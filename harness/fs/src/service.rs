@@ -1,9 +1,12 @@
 //! The service's vocabulary and trait.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use dsh_kernel::{Cancel, CancelReason, ExecutionWorld};
+
+use crate::target::{Expected, FileBytes, FsError, FsStat, FsTarget, FsVersion, TextStream};
 
 /// A workspace in its canonical form (HST-1): the pool key, the child's working directory and the
 /// URI that the language server is told.
@@ -147,29 +150,6 @@ pub enum SourceError {
     Cancelled(CancelReason),
 }
 
-/// A failure of one of the smaller operations.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum FsError {
-    /// Nothing is there: a confirmed absence.
-    #[error("{path:?} does not exist")]
-    Missing {
-        /// The path as given.
-        path: String,
-    },
-    /// The system refused: nothing is known about the target.
-    #[error("{path:?} cannot be used: {reason}")]
-    Inaccessible {
-        /// The path as given.
-        path: String,
-        /// What the system said.
-        reason: String,
-    },
-    /// The operation was cancelled.
-    #[error("file operation {0}")]
-    Cancelled(CancelReason),
-}
-
 /// Files of one execution world.
 #[async_trait]
 pub trait FileSystem: Send + Sync + 'static {
@@ -189,4 +169,64 @@ pub trait FileSystem: Send + Sync + 'static {
         request: SourceRequest,
         cancel: &Cancel,
     ) -> Result<Source, SourceError>;
+
+    /// Makes a path absolute and normal by its letters: relative ones are resolved against `base`,
+    /// which is absolute. Nothing is looked at, and no link is followed.
+    async fn resolve(
+        &self,
+        base: Option<&str>,
+        path: &str,
+        cancel: &Cancel,
+    ) -> Result<FsTarget, FsError>;
+
+    /// What is at the target, behind all links.
+    async fn stat(&self, target: &FsTarget, cancel: &Cancel) -> Result<FsStat, FsError>;
+
+    /// What is at each of the absolute `paths`, behind all links, in their order and in one hop to
+    /// a thread that may block. One that fails does not keep the others from being looked at.
+    async fn probe(
+        &self,
+        paths: &[PathBuf],
+        cancel: &Cancel,
+    ) -> Result<Vec<Result<FsStat, FsError>>, CancelReason>;
+
+    /// The names in a directory, at most `most` of them, in no order.
+    async fn names(
+        &self,
+        directory: &Path,
+        most: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<OsString>, FsError>;
+
+    /// The whole content of a regular file of at most `limit` bytes. Never waits for the other end
+    /// of a FIFO or for a device.
+    async fn read_bytes(
+        &self,
+        target: &FsTarget,
+        limit: u64,
+        cancel: &Cancel,
+    ) -> Result<FileBytes, FsError>;
+
+    /// The content of a regular file, piece by piece. `cancel` holds for the whole stream. Never
+    /// waits for the other end of a FIFO or for a device.
+    async fn stream_text(
+        &self,
+        target: &FsTarget,
+        cancel: &Cancel,
+    ) -> Result<Box<dyn TextStream>, FsError>;
+
+    /// Puts a file with these bytes at the target in one step: who looks sees the old content or
+    /// the new one, whole, and so it is after a crash. A link at the target is followed; the mode
+    /// bits of a file that is replaced are kept, its owner where the system permits. Directories on
+    /// the way are made. A failed or cancelled write leaves everything as it was.
+    ///
+    /// Whether the target is as `expected` is looked at last, right before the step. Cancelling
+    /// does not release the caller before it is certain whether the file was written.
+    async fn write(
+        &self,
+        target: &FsTarget,
+        bytes: Vec<u8>,
+        expected: Expected,
+        cancel: &Cancel,
+    ) -> Result<FsVersion, FsError>;
 }

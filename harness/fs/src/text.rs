@@ -69,7 +69,8 @@ pub(crate) fn read_text(
     into_text(read_bounded(input, expected, limit, stop)?)
 }
 
-fn read_bounded(
+/// Reads `input` to its end, as [`read_text`] does, and judges nothing but the size.
+pub(crate) fn read_bounded(
     input: &mut impl Fill,
     expected: u64,
     limit: u64,

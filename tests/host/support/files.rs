@@ -1,11 +1,14 @@
 //! The file system as the host sees it: this machine's, with gates and faults.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
 use dsh_fs::{
-    FileSystem, LocalFileSystem, Source, SourceError, SourceRequest, Workspace, WorkspaceError,
+    Expected, FileBytes, FileSystem, FsError, FsStat, FsTarget, FsVersion, LocalFileSystem, Source,
+    SourceError, SourceRequest, TextStream, Workspace, WorkspaceError,
 };
 use dsh_kernel::{Cancel, CancelReason, ExecutionWorld};
 use dsh_transcript::{EventBody, Recorder};
@@ -142,5 +145,62 @@ impl FileSystem for Files {
             Some(source) => Ok(source),
             None => self.inner.read_source(request, cancel).await,
         }
+    }
+
+    async fn resolve(
+        &self,
+        base: Option<&str>,
+        path: &str,
+        cancel: &Cancel,
+    ) -> Result<FsTarget, FsError> {
+        self.inner.resolve(base, path, cancel).await
+    }
+
+    async fn stat(&self, target: &FsTarget, cancel: &Cancel) -> Result<FsStat, FsError> {
+        self.inner.stat(target, cancel).await
+    }
+
+    async fn probe(
+        &self,
+        paths: &[PathBuf],
+        cancel: &Cancel,
+    ) -> Result<Vec<Result<FsStat, FsError>>, CancelReason> {
+        self.inner.probe(paths, cancel).await
+    }
+
+    async fn names(
+        &self,
+        directory: &Path,
+        most: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<OsString>, FsError> {
+        self.inner.names(directory, most, cancel).await
+    }
+
+    async fn read_bytes(
+        &self,
+        target: &FsTarget,
+        limit: u64,
+        cancel: &Cancel,
+    ) -> Result<FileBytes, FsError> {
+        self.inner.read_bytes(target, limit, cancel).await
+    }
+
+    async fn stream_text(
+        &self,
+        target: &FsTarget,
+        cancel: &Cancel,
+    ) -> Result<Box<dyn TextStream>, FsError> {
+        self.inner.stream_text(target, cancel).await
+    }
+
+    async fn write(
+        &self,
+        target: &FsTarget,
+        bytes: Vec<u8>,
+        expected: Expected,
+        cancel: &Cancel,
+    ) -> Result<FsVersion, FsError> {
+        self.inner.write(target, bytes, expected, cancel).await
     }
 }

@@ -134,7 +134,7 @@ fn a_cancellation_given_before_asks_no_thread() {
     let fs = LocalFileSystem::new();
     let cancel = Cancel::new();
     cancel.cancel(CancelReason::Caller);
-    let mut hop = std::pin::pin!(fs.hop(&cancel, |_| Ok(())));
+    let mut hop = std::pin::pin!(fs.hopper.hop(&cancel, |_| Ok(())));
     let outcome = hop
         .as_mut()
         .poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
@@ -176,7 +176,7 @@ async fn a_cancelled_caller_is_released_at_once_and_closing_waits_for_the_thread
         stop.check()
     };
     let caller = async {
-        let outcome = fs.hop(&cancel, work).await;
+        let outcome = fs.hopper.hop(&cancel, work).await;
         assert_eq!(outcome, Err(CancelReason::Caller));
     };
     let giving_up = async {
@@ -192,7 +192,7 @@ async fn a_cancelled_caller_is_released_at_once_and_closing_waits_for_the_thread
     );
     leave.send(()).expect("the thread waits");
     closing.await;
-    assert!(fs.running.is_empty());
+    assert!(fs.hopper.running.is_empty());
 }
 
 /// Whether the future is pending when polled once.

@@ -80,7 +80,7 @@ fn check_regular(kind: FileType, given: &str) -> Result<(), SourceError> {
 }
 
 #[cfg(unix)]
-fn kind_name(kind: FileType) -> &'static str {
+pub(crate) fn kind_name(kind: FileType) -> &'static str {
     use std::os::unix::fs::FileTypeExt;
     match kind {
         _ if kind.is_dir() => "directory",
@@ -94,7 +94,7 @@ fn kind_name(kind: FileType) -> &'static str {
 }
 
 #[cfg(not(unix))]
-fn kind_name(kind: FileType) -> &'static str {
+pub(crate) fn kind_name(kind: FileType) -> &'static str {
     match kind {
         _ if kind.is_dir() => "directory",
         _ if kind.is_symlink() => "symbolic link",

@@ -1,12 +1,16 @@
 //! Files and workspaces in memory.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
-use dsh_fs::{FileSystem, Source, SourceError, SourceRequest, Workspace, WorkspaceError};
-use dsh_kernel::{Cancel, ExecutionWorld};
+use dsh_fs::{
+    Expected, FileBytes, FileSystem, FsError, FsStat, FsTarget, FsVersion, Source, SourceError,
+    SourceRequest, TextStream, Workspace, WorkspaceError,
+};
+use dsh_kernel::{Cancel, CancelReason, ExecutionWorld};
 use tokio::sync::{Notify, Semaphore};
 
 /// Files by path, workspaces by the name they are called.
@@ -186,4 +190,68 @@ impl FileSystem for FakeFiles {
             workspace,
         })
     }
+
+    async fn resolve(
+        &self,
+        _base: Option<&str>,
+        path: &str,
+        _cancel: &Cancel,
+    ) -> Result<FsTarget, FsError> {
+        not_the_host("resolves", path)
+    }
+
+    async fn stat(&self, target: &FsTarget, _cancel: &Cancel) -> Result<FsStat, FsError> {
+        not_the_host("looks at", &target.display_path)
+    }
+
+    async fn probe(
+        &self,
+        paths: &[PathBuf],
+        _cancel: &Cancel,
+    ) -> Result<Vec<Result<FsStat, FsError>>, CancelReason> {
+        not_the_host("probes", &format!("{paths:?}"))
+    }
+
+    async fn names(
+        &self,
+        directory: &Path,
+        _most: usize,
+        _cancel: &Cancel,
+    ) -> Result<Vec<OsString>, FsError> {
+        not_the_host("lists", &directory.to_string_lossy())
+    }
+
+    async fn read_bytes(
+        &self,
+        target: &FsTarget,
+        _limit: u64,
+        _cancel: &Cancel,
+    ) -> Result<FileBytes, FsError> {
+        not_the_host("reads", &target.display_path)
+    }
+
+    async fn stream_text(
+        &self,
+        target: &FsTarget,
+        _cancel: &Cancel,
+    ) -> Result<Box<dyn TextStream>, FsError> {
+        not_the_host("streams", &target.display_path)
+    }
+
+    async fn write(
+        &self,
+        target: &FsTarget,
+        _bytes: Vec<u8>,
+        _expected: Expected,
+        _cancel: &Cancel,
+    ) -> Result<FsVersion, FsError> {
+        not_the_host("writes", &target.display_path)
+    }
+}
+
+/// The host asks for workspaces and sources, in one go each. Anything else would be a second way
+/// to the files, and fails the test.
+#[track_caller]
+fn not_the_host(does: &str, path: &str) -> ! {
+    panic!("the host {does} {path} by itself")
 }

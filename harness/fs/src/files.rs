@@ -1,0 +1,180 @@
+//! The smaller operations on this machine's files, as blocking code.
+
+use std::ffi::OsString;
+use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use crate::locate;
+use crate::target::{FileKind, FsError, FsStat, FsTarget, FsVersion};
+
+/// Makes a path absolute and normal, by its letters.
+pub(crate) fn resolve(base: Option<&str>, given: &str) -> Result<FsTarget, FsError> {
+    let bad = |reason: &str| {
+        Err(FsError::Inaccessible {
+            path: given.to_owned(),
+            reason: reason.to_owned(),
+        })
+    };
+    if given.is_empty() {
+        return bad("the path is empty; name a file");
+    }
+    if given.contains('\0') {
+        return bad("the path holds a NUL byte");
+    }
+    let path = Path::new(given);
+    let path = if path.is_absolute() {
+        normal(path)
+    } else {
+        let base = base.map(Path::new).filter(|base| base.is_absolute());
+        let base = base.ok_or_else(|| FsError::Relative {
+            path: given.to_owned(),
+        })?;
+        normal(&base.join(path))
+    };
+    Ok(target(path))
+}
+
+pub(crate) fn target(path: PathBuf) -> FsTarget {
+    FsTarget {
+        display_path: path.to_string_lossy().into_owned(),
+        path,
+    }
+}
+
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            // At the root there is nothing to pop, and nothing above it.
+            Component::ParentDir => {
+                normal.pop();
+            }
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+/// What is there, behind all links.
+pub(crate) fn stat(path: &Path) -> Result<FsStat, FsError> {
+    std::fs::metadata(path)
+        .map(|metadata| stat_of(&metadata))
+        .map_err(|error| failed(path, &error))
+}
+
+pub(crate) fn stat_of(metadata: &Metadata) -> FsStat {
+    let kind = kind_of(metadata.file_type());
+    FsStat {
+        kind,
+        size: (kind == FileKind::File).then(|| metadata.len()),
+        version: version_of(metadata),
+    }
+}
+
+fn kind_of(kind: FileType) -> FileKind {
+    match kind {
+        _ if kind.is_file() => FileKind::File,
+        _ if kind.is_dir() => FileKind::Directory,
+        _ => FileKind::Other(locate::kind_name(kind)),
+    }
+}
+
+/// Which file, how large, and when its content and its inode changed last. The time of the last
+/// change cannot be set by programs, so that a copied time stamp hides no change.
+#[cfg(unix)]
+pub(crate) fn version_of(metadata: &Metadata) -> FsVersion {
+    use std::os::unix::fs::MetadataExt;
+    FsVersion::new(format!(
+        "{:x}.{:x}.{:x}.{:x}.{:x}.{:x}.{:x}",
+        metadata.dev(),
+        metadata.ino(),
+        metadata.size(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.ctime(),
+        metadata.ctime_nsec(),
+    ))
+}
+
+/// How large, and when it was written last, created too.
+#[cfg(not(unix))]
+pub(crate) fn version_of(metadata: &Metadata) -> FsVersion {
+    FsVersion::new(format!(
+        "{:x}.{:?}.{:?}",
+        metadata.len(),
+        metadata.modified().ok(),
+        metadata.created().ok()
+    ))
+}
+
+/// The names in a directory, at most `most` of them.
+pub(crate) fn names(directory: &Path, most: usize) -> Result<Vec<OsString>, FsError> {
+    let failed = |error: io::Error| failed(directory, &error);
+    std::fs::read_dir(directory)
+        .map_err(failed)?
+        .take(most)
+        .map(|entry| entry.map(|entry| entry.file_name()).map_err(failed))
+        .collect()
+}
+
+/// Opens a regular file for reading. The kind is looked at before, so that a FIFO or device is not
+/// opened, and again on the open file, which may have been put in its place.
+pub(crate) fn open(path: &Path) -> Result<(File, Metadata), FsError> {
+    let failed = |error: io::Error| failed(path, &error);
+    check_regular(path, &std::fs::metadata(path).map_err(failed)?)?;
+    let file = open_without_blocking(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    check_regular(path, &metadata)?;
+    Ok((file, metadata))
+}
+
+pub(crate) fn check_regular(path: &Path, metadata: &Metadata) -> Result<(), FsError> {
+    match kind_of(metadata.file_type()) {
+        FileKind::File => Ok(()),
+        kind => Err(FsError::NotRegular {
+            path: shown(path),
+            kind,
+        }),
+    }
+}
+
+#[cfg(unix)]
+fn open_without_blocking(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+}
+
+#[cfg(not(unix))]
+fn open_without_blocking(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).open(path)
+}
+
+/// A path in a message.
+pub(crate) fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// What the system said about a path, as a failure with a reason to go by.
+pub(crate) fn failed(path: &Path, error: &io::Error) -> FsError {
+    let path = shown(path);
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FsError::Missing { path },
+        io::ErrorKind::PermissionDenied => FsError::Denied { path, detail: "" },
+        io::ErrorKind::ReadOnlyFilesystem => FsError::ReadOnly { path },
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FsError::NoSpace {
+            path,
+            reason: error.to_string(),
+        },
+        io::ErrorKind::CrossesDevices => FsError::OtherDevice { path },
+        _ => FsError::Inaccessible {
+            path,
+            reason: locate::reason(error),
+        },
+    }
+}
