@@ -1,6 +1,7 @@
 //! What one start of a plugin may do, and the stack of what it did.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -189,6 +190,15 @@ impl Context {
         })
     }
 
+    /// A service that the plugin uses while it is there and does without otherwise (INS-18). It is
+    /// none of the plugin's needs: its coming and going neither starts nor stops the plugin.
+    pub fn watch<S: ?Sized + Send + Sync + 'static>(&self) -> Watched<S> {
+        Watched {
+            shared: Arc::clone(&self.0.shared),
+            service: PhantomData,
+        }
+    }
+
     /// Provides a service until the plugin is unloaded. Others see it once the start has ended
     /// well.
     ///
@@ -298,6 +308,41 @@ impl Context {
     /// The bus itself, for a service that emits on it after the plugin's start has ended.
     pub fn events(&self) -> &EventBus {
         self.0.shared.events()
+    }
+}
+
+/// A service that may come and go; see [`Context::watch`].
+///
+/// The order of unloading knows nothing of who watches: what was taken from here may be closed by
+/// its provider at any time, and says so then. Take it anew for each piece of work.
+pub struct Watched<S: ?Sized> {
+    shared: Arc<Shared>,
+    service: PhantomData<fn() -> Arc<S>>,
+}
+
+impl<S: ?Sized + Send + Sync + 'static> Watched<S> {
+    /// The service, while a started plugin provides it.
+    pub fn current(&self) -> Option<Arc<S>> {
+        self.shared
+            .service(ServiceKey::of::<S>())
+            .and_then(|service| service.downcast())
+    }
+}
+
+impl<S: ?Sized> Clone for Watched<S> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            service: PhantomData,
+        }
+    }
+}
+
+impl<S: ?Sized + 'static> fmt::Debug for Watched<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watched")
+            .field(&ServiceKey::of::<S>())
+            .finish()
     }
 }
 

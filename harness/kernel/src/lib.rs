@@ -17,7 +17,7 @@ mod world;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use cancel::{Cancel, CancelReason};
-pub use context::Context;
+pub use context::{Context, Watched};
 pub use error::{DisposeErrors, DisposeFailure, PluginError, panic_message};
 pub use event::{Event, EventBus, Subscription};
 pub use kernel::{Kernel, PluginHandle, PluginState};

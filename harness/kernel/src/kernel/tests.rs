@@ -696,3 +696,32 @@ async fn a_dependent_of_a_plugin_that_failed_waits_and_does_not_hang() {
     kernel.dispose().await.unwrap();
     log.expect(&[]);
 }
+
+/// INS-18: a service that is only watched neither holds up the start nor ends the run, and is there
+/// exactly while a started plugin provides it.
+#[tokio::test]
+async fn a_watched_service_comes_and_goes_without_the_watcher() {
+    let kernel = Kernel::new();
+    let log = Log::default();
+    let slot: Arc<Mutex<Option<crate::Watched<One>>>> = Arc::default();
+    let sink = Arc::clone(&slot);
+    let watcher = plugin("watcher", move |ctx| {
+        *lock(&sink) = Some(ctx.watch::<One>());
+        async { Ok(()) }.boxed()
+    });
+    let watcher = kernel.mount(watcher).await.expect("it needs nothing");
+    let watched = lock(&slot).clone().expect("it has started");
+    assert!(watched.current().is_none());
+
+    let provider = logging("provider", &log, vec![], vec![key::<One>()]);
+    let provider = kernel.mount(provider).await.expect("mounted");
+    assert!(watched.current().is_some());
+    assert_eq!(kernel.state(&watcher), PluginState::Started);
+
+    kernel.unmount(&provider).await.expect("unmounted");
+    assert!(watched.current().is_none());
+    assert_eq!(kernel.state(&watcher), PluginState::Started);
+    log.expect(&["+provider", "-provider"]);
+    kernel.dispose().await.expect("disposed");
+    assert!(watched.current().is_none());
+}
