@@ -1,0 +1,1 @@
+//! The run_code tool: scripts that call the mounted tools.
