@@ -1,64 +1,37 @@
-//! The session: its header, and the event log that grows from it.
+//! The session: its header, the event log, what the model sees of it, and the durable store.
 //!
-//! So far a session is its header: what a tool call must know of the conversation it belongs to.
+//! A [`Session`] is a header and a [`Log`]. The log is append-only and the one source of what the
+//! model sees (RUN-11): messages are made from its visible events, compaction hides events behind a
+//! summary without taking them out (RUN-16), and each request that was sent can be made again from
+//! it, byte for byte. [`SessionStore`] keeps a session in a file that a crash does not spoil.
+//!
+//! ```
+//! use dsh_session::{ContentBlock, EventBody, MessageSource, Session, SessionHeader};
+//!
+//! let session = Session::new(SessionHeader { id: "s1".to_owned(), cwd: None });
+//! session.append(EventBody::UserMessage {
+//!     source: MessageSource::prompt(),
+//!     content: vec![ContentBlock::text("hello")],
+//! })?;
+//! assert_eq!(session.read(|log| log.messages().len()), 1);
+//! # Ok::<(), dsh_session::AppendError>(())
+//! ```
 
-use std::sync::Arc;
+mod content;
+mod event;
+mod header;
+mod limit;
+mod log;
+mod order;
+mod request;
+mod session;
+mod store;
 
-use serde::{Deserialize, Serialize};
-
-/// What is fixed for a session's whole life.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SessionHeader {
-    /// Unique within a runtime.
-    pub id: String,
-    /// The working directory: an absolute path, and the workspace of tools that need one. A session
-    /// without one has no workspace, and nothing stands in for it (TOOL-3).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
-}
-
-/// A conversation. Cloning shares it.
-#[derive(Clone, Debug)]
-pub struct Session(Arc<SessionHeader>);
-
-impl Session {
-    /// A session that begins with `header`.
-    pub fn new(header: SessionHeader) -> Self {
-        Self(Arc::new(header))
-    }
-
-    /// What is fixed for its whole life.
-    pub fn header(&self) -> &SessionHeader {
-        &self.0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// TOOL-3.
-    #[test]
-    fn a_header_without_a_directory_keeps_it_absent() {
-        let header = SessionHeader {
-            id: "s1".to_owned(),
-            cwd: None,
-        };
-        let text = serde_json::to_string(&header).unwrap();
-        assert_eq!(text, r#"{"id":"s1"}"#);
-        assert_eq!(
-            serde_json::from_str::<SessionHeader>(&text).unwrap(),
-            header
-        );
-    }
-
-    #[test]
-    fn clones_are_the_same_session() {
-        let session = Session::new(SessionHeader {
-            id: "s1".to_owned(),
-            cwd: Some("/w".to_owned()),
-        });
-        assert!(std::ptr::eq(session.header(), session.clone().header()));
-    }
-}
+pub use content::{ContentBlock, ContextMessage, MessageSource, ToolCall, ToolSchema};
+pub use event::{AssistantMessage, Ending, Event, EventBody, LoggedResult, Usage};
+pub use header::SessionHeader;
+pub use limit::{MAX_DEPTH, MAX_LINE, is_shallow};
+pub use log::{AppendError, INTERRUPTED, Log, RebuildError};
+pub use request::{Message, ModelRequest};
+pub use session::{ForkError, LogSubscription, Session};
+pub use store::{FORMAT, SessionStore, StoreError};

@@ -2,11 +2,12 @@
 
 use async_trait::async_trait;
 use dsh_kernel::{Cancel, CancelReason, PluginError};
-use dsh_session::Session;
+use dsh_session::{ContentBlock, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ToolResult;
+use crate::token::Nest;
+use crate::{ExecToken, ToolResult};
 
 /// The stable codes of the pipeline's own failures. Tools add codes of their own.
 pub mod code {
@@ -28,31 +29,6 @@ pub mod code {
     pub const TOOL_CANCELLED: &str = "TOOL_CANCELLED";
     /// The tool failed without a code of its own.
     pub const TOOL_FAILED: &str = "TOOL_FAILED";
-}
-
-/// One piece of what the model reads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
-pub enum ContentBlock {
-    /// Plain text.
-    Text {
-        /// The text.
-        text: String,
-    },
-}
-
-impl ContentBlock {
-    /// A block of text.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into() }
-    }
-
-    /// The text of the block.
-    pub fn as_text(&self) -> &str {
-        match self {
-            Self::Text { text } => text,
-        }
-    }
 }
 
 /// How a call or a result is shown to a person.
@@ -141,6 +117,31 @@ pub struct ExecContext {
     pub session: Option<Session>,
     /// The id of the call, as the model gave it.
     pub call_id: String,
+    /// The call's own token.
+    pub token: ExecToken,
+    /// The token of the call of the model's that this one is made under; none if it is that call
+    /// (RUN-15).
+    pub outer: Option<ExecToken>,
+    pub(crate) nest: Nest,
+}
+
+impl ExecContext {
+    /// What a tool is given that is executed without the pipeline. The token is a new one.
+    pub fn new(cancel: Cancel, session: Option<Session>, call_id: impl Into<String>) -> Self {
+        Self {
+            cancel,
+            session,
+            call_id: call_id.into(),
+            token: ExecToken::next(),
+            outer: None,
+            nest: Nest::default(),
+        }
+    }
+
+    /// The same call with another cancellation, for a wrapper that arms one of its own.
+    pub fn with_cancel(self, cancel: Cancel) -> Self {
+        Self { cancel, ..self }
+    }
 }
 
 /// A tool (RUN-4). The schemas are read once, at registration.

@@ -15,13 +15,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use dsh_kernel::{Cancel, panic_message};
-use dsh_session::Session;
+use dsh_session::{ContentBlock, ContextMessage, Session, ToolCall};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::registry::{Registered, Stages};
-use crate::{ContentBlock, ContextMessage, ExecContext, ToolCall, ToolError, ToolResult, code};
+use crate::token::Nest;
+use crate::{ExecContext, ExecToken, ToolError, ToolResult, code};
 
 /// A call as the stages see it.
 #[derive(Clone, Debug)]
@@ -34,6 +35,12 @@ pub struct Invocation {
     pub timeout_ms: Option<u64>,
     /// Given when the caller no longer wants the result.
     pub cancel: Cancel,
+    /// The call's own token.
+    pub token: ExecToken,
+    /// The token of the call of the model's that this one is made under; none if it is that call
+    /// (RUN-15).
+    pub outer: Option<ExecToken>,
+    pub(crate) nest: Nest,
 }
 
 /// What a pre-execute stage decides.
@@ -125,6 +132,9 @@ pub struct Executed<'a> {
     pub outcome: Result<&'a Value, &'a ToolError>,
     /// What the model would read.
     pub content: &'a [ContentBlock],
+    /// The contexts of nested calls: they stand first among the result's, unless a stage holds the
+    /// result back (RUN-15).
+    pub deferred: &'a [ContextMessage],
 }
 
 /// What a post-execute stage decides.
@@ -132,8 +142,8 @@ pub struct Executed<'a> {
 pub enum Verdict {
     /// Leave it as it is.
     Accept,
-    /// Hold it back; the reason is for the model. Later stages do not run, and contexts that
-    /// earlier ones added are dropped.
+    /// Hold it back; the reason is for the model. Later stages do not run, and the contexts that
+    /// earlier ones and nested calls added are dropped.
     Block(String),
     /// Another value in its place, checked against the output schema and rendered anew.
     Replace(Value),
@@ -176,6 +186,9 @@ pub(crate) async fn run(tool: &Registered, stages: &Stages, invocation: &Invocat
         cancel: invocation.cancel.clone(),
         session: invocation.session.clone(),
         call_id: call.id.clone(),
+        token: invocation.token,
+        outer: invocation.outer,
+        nest: invocation.nest.clone(),
     };
     let next = Next {
         invocation,
@@ -297,6 +310,8 @@ async fn review(
     mut outcome: Result<Rendered, ToolError>,
 ) -> Reviewed {
     let name = &invocation.call.name;
+    // Execution has ended: what a nested call that was left running still adds comes too late.
+    let deferred = invocation.nest.close();
     let mut contexts = Vec::new();
     for stage in &stages.post {
         let message;
@@ -304,12 +319,14 @@ async fn review(
             Ok(rendered) => Executed {
                 outcome: Ok(&rendered.value),
                 content: &rendered.content,
+                deferred: &deferred,
             },
             Err(error) => {
                 message = [ContentBlock::text(error.message())];
                 Executed {
                     outcome: Err(error),
                     content: &message,
+                    deferred: &deferred,
                 }
             }
         };
@@ -328,6 +345,7 @@ async fn review(
             Err(error) => return Err((error, Vec::new())),
         }
     }
+    let contexts = deferred.into_iter().chain(contexts).collect();
     match outcome {
         Ok(rendered) => Ok((rendered, contexts)),
         Err(error) => Err((error, contexts)),

@@ -6,31 +6,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dsh_kernel::{Cancel, EventBus};
-use dsh_session::Session;
-use serde::{Deserialize, Serialize};
+use dsh_session::{ContextMessage, Session, ToolCall, ToolSchema};
 use serde_json::Value;
 
 use crate::pipeline::{self, Ended};
 use crate::schema::{Schema, clip, nearest};
+use crate::token::Nest;
 use crate::{
-    Approver, Card, ExecuteWrapper, Invocation, PostExecute, PostExecuted, PreExecute, ResultReady,
-    Tool, ToolCall, ToolError, ToolResult, code,
+    Approver, Card, ExecContext, ExecToken, ExecuteWrapper, Invocation, PostExecute, PostExecuted,
+    PreExecute, ResultReady, Tool, ToolError, ToolResult, code,
 };
 
 /// The largest budget of a tool, in milliseconds.
 const MAX_TIMEOUT_MS: u64 = 2_147_483_647;
-
-/// What the model sees of a tool: this and nothing else (RUN-5).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ToolSchema {
-    /// The name the model calls it by.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// JSON Schema of its arguments.
-    pub parameters: Value,
-}
 
 /// Why a tool was not registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -216,7 +204,8 @@ impl ToolRegistry {
         }
     }
 
-    /// Calls a tool. Whatever happens is told in the result (RUN-6), and as `tools/result`.
+    /// Calls a tool for the model. Whatever happens is told in the result (RUN-6), and as
+    /// `tools/result`.
     ///
     /// Dropping the future drops the call where it stands; then there is no result to tell.
     pub async fn call(
@@ -225,42 +214,108 @@ impl ToolRegistry {
         session: impl Into<Option<Session>>,
         cancel: Cancel,
     ) -> ToolResult {
-        let session = session.into();
-        let found = self.state().tools.get(&call.name).cloned();
-        let Ended { result, executed } = match found {
+        let ExecContext {
+            cancel,
+            session,
+            token,
+            outer,
+            ..
+        } = ExecContext::new(cancel, session.into(), "");
+        let nest = Nest::top(&call.name);
+        let invocation = Invocation {
+            call,
+            session,
+            timeout_ms: None,
+            cancel,
+            token,
+            outer,
+            nest,
+        };
+        self.run(invocation, |_| Vec::new()).await
+    }
+
+    /// Calls a tool from within another call (RUN-15): the same pipeline, with the session and the
+    /// cancellation of that call, and a token of its own under the outer one. Contexts that stages
+    /// add are taken out of the result and kept for the outer one, where they come first; if a stage
+    /// holds the outer result back, they are dropped.
+    ///
+    /// A tool that the call is made under already is refused: it would call itself without end.
+    pub async fn call_nested(&self, outer: &ExecContext, call: ToolCall) -> ToolResult {
+        let token = ExecToken::next();
+        let under = outer.outer.unwrap_or(outer.token);
+        let refused = outer.nest.contains(&call.name);
+        let invocation = Invocation {
+            nest: outer.nest.under(&call.name),
+            call,
+            session: outer.session.clone(),
+            timeout_ms: None,
+            cancel: outer.cancel.clone(),
+            token,
+            outer: Some(under),
+        };
+        if refused {
+            let error = within_itself(&invocation.call.name);
+            let result = ToolResult::failed(&invocation.call, &error);
+            return self.tell(&invocation, result, Vec::new());
+        }
+        self.run(invocation, |result| {
+            let contexts = std::mem::take(&mut result.contexts);
+            outer.nest.defer(&contexts);
+            contexts
+        })
+        .await
+    }
+
+    /// Takes a call through the pipeline. `take` may take contexts out of the result.
+    async fn run(
+        &self,
+        mut invocation: Invocation,
+        take: impl FnOnce(&mut ToolResult) -> Vec<ContextMessage>,
+    ) -> ToolResult {
+        let found = self.state().tools.get(&invocation.call.name).cloned();
+        let Ended {
+            mut result,
+            executed,
+        } = match found {
             None => {
-                let error = self.unknown(&call.name);
+                let error = self.unknown(&invocation.call.name);
                 Ended {
-                    result: ToolResult::failed(&call, &error),
+                    result: ToolResult::failed(&invocation.call, &error),
                     executed: false,
                 }
             }
             Some(tool) => {
-                let stages = self.stages();
-                let timeout_ms = tool.timeout_ms;
-                let invocation = Invocation {
-                    call: call.clone(),
-                    session: session.clone(),
-                    timeout_ms,
-                    cancel,
-                };
-                pipeline::run(&tool, &stages, &invocation).await
+                invocation.timeout_ms = tool.timeout_ms;
+                pipeline::run(&tool, &self.stages(), &invocation).await
             }
         };
+        let deferred = take(&mut result);
         if executed {
-            let code = result.code.clone();
-            let event = PostExecuted {
-                call: call.clone(),
-                session: session.clone(),
-                code,
-            };
-            self.0.events.emit(&event);
+            self.0.events.emit(&PostExecuted {
+                call: invocation.call.clone(),
+                session: invocation.session.clone(),
+                code: result.code.clone(),
+                token: invocation.token,
+                outer: invocation.outer,
+            });
         }
+        self.tell(&invocation, result, deferred)
+    }
+
+    fn tell(
+        &self,
+        invocation: &Invocation,
+        result: ToolResult,
+        deferred: Vec<ContextMessage>,
+    ) -> ToolResult {
         let result = Arc::new(result);
         self.0.events.emit(&ResultReady {
-            call,
-            session,
+            call: invocation.call.clone(),
+            session: invocation.session.clone(),
             result: Arc::clone(&result),
+            token: invocation.token,
+            outer: invocation.outer,
+            deferred,
         });
         Arc::unwrap_or_clone(result)
     }
@@ -340,6 +395,14 @@ impl fmt::Debug for ToolRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.state().tools.keys()).finish()
     }
+}
+
+fn within_itself(name: &str) -> ToolError {
+    let message = format!(
+        "tool {name:?} cannot be called from within a call of {name:?}. Call what it would call \
+         directly."
+    );
+    ToolError::new(code::TOOL_DENIED, message)
 }
 
 fn define(tool: Arc<dyn Tool>) -> Result<Registered, RegisterError> {

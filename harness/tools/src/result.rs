@@ -3,33 +3,11 @@
 use std::sync::Arc;
 
 use dsh_kernel::Event;
-use dsh_session::Session;
+use dsh_session::{ContentBlock, ContextMessage, Session, ToolCall};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ContentBlock, ToolError};
-
-/// A call as the model made it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ToolCall {
-    /// The model's id for it.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// Any JSON.
-    pub arguments: Value,
-}
-
-/// A message that a post-execute stage adds behind the results of a step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ContextMessage {
-    /// Where it comes from, typed by the plugin that adds it; not for the model.
-    pub source: Value,
-    /// What the model reads.
-    pub content: Vec<ContentBlock>,
-}
+use crate::{ExecToken, ToolError};
 
 /// How a call ended. The caller and the listeners of `tools/result` see the same one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,6 +60,10 @@ pub struct PostExecuted {
     pub session: Option<Session>,
     /// The code of the failure; none after a success.
     pub code: Option<String>,
+    /// The call's own token.
+    pub token: ExecToken,
+    /// The token of the call of the model's that this one was made under; none if it is that call.
+    pub outer: Option<ExecToken>,
 }
 
 impl Event for PostExecuted {
@@ -97,6 +79,13 @@ pub struct ResultReady {
     pub session: Option<Session>,
     /// What the caller gets.
     pub result: Arc<ToolResult>,
+    /// The call's own token.
+    pub token: ExecToken,
+    /// The token of the call of the model's that this one was made under; none if it is that call.
+    pub outer: Option<ExecToken>,
+    /// What the stages of a nested call added and its caller does not get: it stands among the
+    /// contexts of the outer result, if that lets it pass (RUN-15).
+    pub deferred: Vec<ContextMessage>,
 }
 
 impl Event for ResultReady {

@@ -478,7 +478,7 @@ impl PostExecute for Review {
 
 fn context(text: &str) -> ContextMessage {
     ContextMessage {
-        source: json!({"kind": "test"}),
+        source: MessageSource::new("test", serde_json::Map::new()),
         content: vec![ContentBlock::text(text)],
     }
 }
