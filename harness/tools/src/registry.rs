@@ -266,6 +266,27 @@ impl ToolRegistry {
         .await
     }
 
+    /// Ends a call of the model's that is not made, or was dropped before it ended: the failure is
+    /// its result, told as `tools/result` like any other (RUN-6).
+    pub fn refuse(
+        &self,
+        call: ToolCall,
+        session: impl Into<Option<Session>>,
+        error: &ToolError,
+    ) -> ToolResult {
+        let result = ToolResult::failed(&call, error);
+        let invocation = Invocation {
+            nest: Nest::top(&call.name),
+            call,
+            session: session.into(),
+            timeout_ms: None,
+            cancel: Cancel::new(),
+            token: ExecToken::next(),
+            outer: None,
+        };
+        self.tell(&invocation, result, Vec::new())
+    }
+
     /// Takes a call through the pipeline. `take` may take contexts out of the result.
     async fn run(
         &self,
@@ -321,10 +342,11 @@ impl ToolRegistry {
     }
 
     /// Whether this call may overlap with others of its step (RUN-13). An unknown tool may: nothing
-    /// is executed.
+    /// is executed. A tool that panics when it is asked may not.
     pub fn is_concurrency_safe(&self, call: &ToolCall) -> bool {
+        let is_known = self.state().tools.contains_key(&call.name);
         self.ask_tool(call, |tool| tool.is_concurrency_safe(&call.arguments))
-            .unwrap_or(true)
+            .unwrap_or(!is_known)
     }
 
     /// How the call is shown to a person, if its tool says.
