@@ -16,14 +16,16 @@
 //! too; inside a longer text stands the value's text. A member of a list that is
 //! `$(axis.member...)` becomes the members of that list. `$$(` writes `$(`.
 
-mod check;
+pub(crate) mod check;
 pub(crate) mod diagnostic;
 mod expand;
 mod expect;
 pub(crate) mod load;
 mod node;
+mod request;
 mod shape;
 mod step;
+mod turn;
 
 use std::collections::BTreeMap;
 
@@ -40,10 +42,12 @@ pub use expect::{
     AnyWire, Bounds, Count, Declaration, End, ErrorCheck, MessageCheck, Outcome, Pattern, Who, Wire,
 };
 pub use load::{Case, Loaded, load};
+pub use request::{MessageSaid, RequestCheck, Requests, Role, Said, TextCheck, TurnEnd};
 pub use step::{
     AsStep, CancelReason, CancelStep, ControlStep, PerformStep, QueryStep, RegisterStep,
-    RenameStep, Step, ToolStep, TurnStep,
+    RenameStep, Step, ToolStep,
 };
+pub use turn::{Mounted, Reply, ReplyCall, ReplyError, ToolsSpec, TurnStep};
 
 /// One scenario file. With a `matrix` it stands for one case for each combination of its axes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,11 +74,16 @@ pub struct Scenario {
     /// with `../` for what lies beside the workspace. By default `a.ts: "const x = 1\n"`.
     #[serde(default = "default_workspace")]
     pub workspace: IndexMap<String, FileSpec>,
-    /// The calling session of tool calls.
+    /// The calling session of tool calls, and of turns that name none; turns call it `main`.
     #[serde(default)]
     pub session: SessionSpec,
+    /// Further sessions, by the names that turns give.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub sessions: IndexMap<String, SessionSpec>,
     /// Configuration of the one server, merged over the default: `killGraceMs` and so on. Its
-    /// `command` and `args` start the fake server unless given.
+    /// `command` and `args` start the fake server unless given. In the profiles `runtime` and
+    /// `instructions` there is no server, and no `lsp` tool, unless one of `host`, `server`,
+    /// `servers`, `configuration` and `tool` is given.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub host: Map<String, Value>,
     /// How the one server behaves. Left out: well.
@@ -91,10 +100,14 @@ pub struct Scenario {
     /// Configuration of the `lsp` tool.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub tool: Map<String, Value>,
+    /// What the harness has besides: the tools for files, and Code Mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolsSpec>,
     /// Configuration of the workspace instructions; left out, they are not mounted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Map<String, Value>>,
-    /// Variables of the environment the harness runs in, besides `PATH`.
+    /// Variables of the environment the harness runs in, besides `PATH`, and `HOME`, which is
+    /// `${root}/home` in the profiles `runtime` and `instructions` unless given.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub environment: IndexMap<String, String>,
     /// What has to become of mounting. By default it has to succeed.

@@ -16,6 +16,7 @@ mod mount;
 mod outcome;
 pub(crate) mod place;
 mod redact;
+mod requests;
 mod stage;
 mod trace;
 

@@ -9,7 +9,7 @@
 //! | `mount` | [`MountParams`] | `{}` when everything is mounted |
 //! | `query` | [`QueryParams`] | the seam's result: `{kind: "locations", locations, resolvedWorkspaceUri}` or `{kind: "hover", hover}` |
 //! | `tool` | [`ToolParams`] | [`ToolOutcome`] |
-//! | `turn` | [`TurnParams`] | `{requests}`: what reached the model, in order |
+//! | `turn` | [`TurnParams`] | [`TurnOutcome`]: what reached the model, and how it ended |
 //! | `control` | `{op, …}` | `{}`, or what the operation gives |
 //! | `unmount` | | `{}` when everything is quiet |
 //!
@@ -104,10 +104,15 @@ pub struct Description {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MountParams {
-    /// Configuration of the host: `{servers: {id: {command, args, extensionToLanguage, …}}}`.
+    /// Configuration of the host: `{servers: {id: {command, args, extensionToLanguage, …}}}`; null:
+    /// it is not mounted.
     pub host: Value,
-    /// Configuration of the `lsp` tool: `{maxLocations?, maxResultChars?, timeoutMs?}`.
+    /// Configuration of the `lsp` tool: `{maxLocations?, maxResultChars?, timeoutMs?}`; null: it is
+    /// not mounted.
     pub tool: Value,
+    /// What there is besides: `{files, readBeforeWrite, codeMode}`, the configurations of the tools
+    /// for files and of Code Mode, null for what is not mounted. Null for nothing.
+    pub tools: Value,
     /// Configuration of the workspace instructions; null: they are not mounted.
     pub instructions: Value,
     /// The session of tool calls that name none: `{cwd}`, null for one without.
@@ -172,8 +177,64 @@ pub struct ToolOutcome {
 pub struct TurnParams {
     /// What the user says.
     pub prompt: String,
-    /// What the model answers, request by request.
+    /// What the model answers, request by request: `{text?, reasoning?, tool_calls?: [{id?, name,
+    /// arguments | arguments_raw}], error?: {code, message, retry}, cut?}`.
     pub replies: Vec<Value>,
+    /// The session it belongs to: `{id, cwd}`. One whose id was not used since mounting is begun.
+    pub session: Value,
+}
+
+/// What came of a turn, however it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnOutcome {
+    /// What reached the model, in order.
+    pub requests: Vec<TurnRequest>,
+    /// `completed`, `rejected`, `cancelled` or `failed`.
+    pub ended: String,
+    /// The stable code of a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Why it did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The model's last words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// A request as it reached the model, in a form that does not depend on whose it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnRequest {
+    /// The system prompt.
+    pub system: String,
+    /// The messages.
+    pub messages: Vec<TurnMessage>,
+    /// The names of the tools.
+    pub tools: Vec<String>,
+}
+
+/// A message of a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnMessage {
+    /// `user`, `assistant` or `tool`.
+    pub role: String,
+    /// Its text.
+    pub text: String,
+    /// Of an assistant's message: the tools it calls, `{id, name, arguments}`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<Value>,
+    /// Of a tool's result: the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// Of a tool's result: whether it is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// Of a user's message: its typed source, which the model does not see. A harness that has no
+    /// such thing leaves it out everywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Value>,
 }
 
 /// Why a request to a subject has no result.

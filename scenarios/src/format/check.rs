@@ -5,8 +5,11 @@ mod outcomes;
 mod places;
 mod server;
 mod templates;
+mod turns;
 
 use dsh_fake_lsp::Script;
+
+pub(crate) use turns::MAIN;
 
 use super::diagnostic::{Severity, nearest};
 use super::expand::Wrong;
@@ -26,6 +29,7 @@ pub(super) fn check(scenario: &Scenario, root: &Node) -> Vec<(Severity, Wrong)> 
     checker.names();
     checker.places();
     checker.outcomes();
+    checker.turns();
     checker.patterns();
     checker.templates();
     checker.servers();

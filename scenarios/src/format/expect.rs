@@ -5,12 +5,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::given;
+use super::{Requests, TurnEnd, given};
 
 /// What has to come of something: exactly one kind of outcome, with what is demanded of it.
 ///
 /// Of a query: `locations`, `hover`, `error`. Of a tool call: `text` with what it has to contain,
-/// and `error` with the code. Of anything: `ok`, `pending`, `any_of`.
+/// and `error` with the code. Of a turn: `ended`, and `requests` with what reached the model. Of
+/// anything: `ok`, `pending`, `any_of`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
@@ -42,6 +43,16 @@ pub struct Outcome {
     /// Failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorCheck>,
+    /// Of a turn: how it ended. Left out, it has to have completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<TurnEnd>,
+    /// Of a turn: the requests that reached the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Requests>,
+    /// Of `control: {op: log}`: the types of the session's events, in order. `...` stands for any
+    /// events, or none; `a|b` for either; `a?` for one or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<String>>,
     /// Of a tool call: the rendered text, exactly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,

@@ -196,6 +196,25 @@ fn form(name: &str) -> (&'static str, &'static [&'static str]) {
             &["flood", "text", "times", "base64"],
         ),
         "Length" => ("a length is a number or a text", &[]),
+        "Mounted" => ("this takes `true`, `false` or a configuration", &[]),
+        "Said" => (
+            "a message is `...`, `user`, `assistant`, `tool`, or an object with `role` and what \
+             is in it: texts and lists of texts, `calls`, `error`, `source`",
+            &[
+                "role",
+                "text",
+                "contains",
+                "lacks",
+                "once",
+                "order",
+                "begins",
+                "ends",
+                "at_most_bytes",
+                "calls",
+                "error",
+                "source",
+            ],
+        ),
         _ => ("this has none of the forms that are allowed here", &[]),
     }
 }

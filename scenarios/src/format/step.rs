@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{FileSpec, Outcome, Pattern, SessionSpec, given};
+use super::{FileSpec, Outcome, Pattern, SessionSpec, TurnStep, given};
 
 /// One thing that is done. A step has exactly one key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +36,9 @@ pub enum Step {
     Remove(String),
     /// Renames.
     Rename(RenameStep),
+    /// Path → where a symbolic link leads that stands there from now on, in place of what stood
+    /// there: relative to where it stands, or absolute.
+    Link(IndexMap<String, String>),
     /// Disposes the harness. Without `as`, waits for it and demands success.
     Dispose(AsStep),
     /// Mounts the harness again after `dispose`, with the same configuration. Without `as`, waits
@@ -101,18 +104,6 @@ pub struct ToolStep {
     /// Whether the rendered text is a snapshot beside the scenario.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub snapshot: bool,
-}
-
-/// `turn`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TurnStep {
-    /// The name by which other steps mean it.
-    pub r#as: String,
-    /// What the user says.
-    pub prompt: String,
-    /// What the model answers, request by request.
-    pub replies: Vec<Value>,
 }
 
 /// `cancel`: the name of what is given up, or an object.

@@ -71,7 +71,7 @@ impl<'a> Item<'a> {
 
 /// Whether a sequence of messages is the one that is wanted; else the place of the first message
 /// that cannot stand there, or the number of messages if some are missing.
-fn sequence(wanted: &[String], got: &[&str]) -> Result<(), usize> {
+pub(crate) fn sequence(wanted: &[String], got: &[&str]) -> Result<(), usize> {
     let items: Vec<Item<'_>> = wanted.iter().map(|text| Item::read(text)).collect();
     // The items that may come next, closed over those that may be left out.
     let close = |mut at: Vec<bool>| {
@@ -409,7 +409,7 @@ fn ends(process: u32, end: &End, trace: &Trace) -> Option<Failure> {
     })
 }
 
-fn within(count: &Count, found: usize) -> bool {
+pub(crate) fn within(count: &Count, found: usize) -> bool {
     let found = found as u64;
     match count {
         Count::Exactly(number) => found == *number,
@@ -419,7 +419,7 @@ fn within(count: &Count, found: usize) -> bool {
     }
 }
 
-fn counted(count: &Count) -> String {
+pub(crate) fn counted(count: &Count) -> String {
     match count {
         Count::Exactly(number) => number.to_string(),
         Count::Between(bounds) => match (bounds.min, bounds.max) {

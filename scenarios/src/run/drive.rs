@@ -206,7 +206,7 @@ impl<'a> Driver<'a> {
         let root = &stage.places.root;
         let shown = scenario.steps.iter().filter_map(|step| match step {
             Step::Tool(step) if step.snapshot => Some((step.r#as.clone(), Shown::Text)),
-            Step::Turn(step) => Some((step.r#as.clone(), Shown::Requests)),
+            Step::Turn(step) if step.snapshot => Some((step.r#as.clone(), Shown::Requests)),
             _ => None,
         });
         let shown = shown.collect();

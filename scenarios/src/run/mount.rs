@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::Tampering;
 use super::fill::Places;
-use crate::format::Scenario;
+use crate::Profile;
+use crate::format::{Mounted, Scenario};
 use crate::subject::MountParams;
 
 /// The variable by which the processes of a case are found; its value is the case's folder.
@@ -27,7 +28,9 @@ pub(crate) struct Surroundings<'a> {
 
 /// Puts together what a scenario, whose templates are filled in, asks for.
 pub(crate) fn params(scenario: &Scenario, around: &Surroundings<'_>) -> io::Result<MountParams> {
-    let host = if let Some(whole) = &scenario.configuration {
+    let host = if !has_servers(scenario) {
+        Value::Null
+    } else if let Some(whole) = &scenario.configuration {
         let mut whole = whole.clone();
         around.complete(&mut whole, &scenario.server)?;
         whole
@@ -47,10 +50,48 @@ pub(crate) fn params(scenario: &Scenario, around: &Surroundings<'_>) -> io::Resu
     let instructions = scenario.instructions.clone();
     Ok(MountParams {
         host,
-        tool: scenario.tool.clone().into(),
+        tool: if has_servers(scenario) {
+            scenario.tool.clone().into()
+        } else {
+            Value::Null
+        },
+        tools: tools(scenario),
         instructions: instructions.map_or(Value::Null, Value::Object),
         session: json!({"cwd": scenario.session.cwd}),
         environment: environment(scenario, around),
+    })
+}
+
+/// Whether the case is about the loop, which needs no server and has tools for files.
+fn of_the_loop(scenario: &Scenario) -> bool {
+    matches!(scenario.profile, Profile::Runtime | Profile::Instructions)
+}
+
+/// Whether there are language servers, and the tool that asks them.
+fn has_servers(scenario: &Scenario) -> bool {
+    !of_the_loop(scenario)
+        || scenario.configuration.is_some()
+        || !scenario.servers.is_empty()
+        || !scenario.host.is_empty()
+        || !scenario.tool.is_empty()
+        || scenario.server != Script::default()
+}
+
+fn tools(scenario: &Scenario) -> Value {
+    let given = scenario.tools.clone().unwrap_or_default();
+    let config = |mounted: &Option<Mounted>, usually: bool| match mounted {
+        Some(mounted) => mounted.config(),
+        None => Mounted::Plain(usually).config(),
+    };
+    let files = config(&given.files, of_the_loop(scenario));
+    let code_mode = config(&given.code_mode, false);
+    if files.is_null() && code_mode.is_null() && !given.read_before_write {
+        return Value::Null;
+    }
+    json!({
+        "files": files,
+        "readBeforeWrite": given.read_before_write,
+        "codeMode": code_mode,
     })
 }
 
@@ -60,6 +101,10 @@ fn environment(scenario: &Scenario, around: &Surroundings<'_>) -> Map<String, Va
     environment.insert("PATH".to_owned(), around.path.into());
     environment.insert(MARK.to_owned(), root.clone().into());
     environment.insert("TMPDIR".to_owned(), format!("{root}/tmp").into());
+    if of_the_loop(scenario) {
+        // What lies in the home folder of whoever runs the suite is nobody's business.
+        environment.insert("HOME".to_owned(), format!("{root}/home").into());
+    }
     for (name, value) in &scenario.environment {
         environment.insert(name.clone(), value.clone().into());
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::fill::{Places, same_uri, uri_of};
 use super::place::{self, Markers, Place};
+use super::requests::{self, Turn};
 use crate::format::{ErrorCheck, Outcome};
 use crate::subject::CallError;
 use dsh_fake_lsp::contains;
@@ -31,7 +32,6 @@ const SEED_CODES: [&str; 7] = [
 const SHOWN: usize = 600;
 
 /// What is known besides the outcome itself.
-#[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) places: &'a Places,
     pub(crate) markers: &'a Markers,
@@ -39,6 +39,8 @@ pub(crate) struct Context<'a> {
     pub(crate) foreign: bool,
     /// The outcomes so far, for `same_as`.
     pub(crate) settled: &'a BTreeMap<String, Settled>,
+    /// What a turn was asked, where the call is one.
+    pub(crate) turn: Option<Turn>,
 }
 
 /// What was demanded, and what came in its place.
@@ -49,7 +51,7 @@ pub(crate) struct Mismatch {
 }
 
 impl Mismatch {
-    fn new(expected: impl Into<String>, got: impl Into<String>) -> Self {
+    pub(crate) fn new(expected: impl Into<String>, got: impl Into<String>) -> Self {
         Self {
             expected: expected.into(),
             got: got.into(),
@@ -66,7 +68,7 @@ pub(crate) fn may_be_pending(check: &Outcome) -> bool {
 pub(crate) fn judge(
     check: &Outcome,
     settled: Option<&Settled>,
-    context: Context<'_>,
+    context: &Context<'_>,
 ) -> Result<(), Mismatch> {
     if !check.any_of.is_empty() {
         let mut missed = Vec::new();
@@ -118,7 +120,7 @@ pub(crate) fn judge(
 }
 
 /// The demands on a result's value and text.
-fn result(check: &Outcome, settled: &Settled, context: Context<'_>) -> Result<(), Mismatch> {
+fn result(check: &Outcome, settled: &Settled, context: &Context<'_>) -> Result<(), Mismatch> {
     let null = Value::Null;
     let value = settled.as_ref().unwrap_or(&null);
     let missed = |expected: String| Mismatch::new(expected, describe(Some(settled)));
@@ -148,6 +150,14 @@ fn result(check: &Outcome, settled: &Settled, context: Context<'_>) -> Result<()
     }
     for (pointer, wanted) in &check.keys {
         members(value, pointer, wanted).map_err(missed)?;
+    }
+    if let Some(turn) = &context.turn
+        && settled.is_ok()
+    {
+        requests::judge(check, value, turn, context.foreign)?;
+    }
+    if let Some(wanted) = &check.events {
+        requests::events(wanted, value)?;
     }
     text(check, text_of(settled).as_deref()).map_err(missed)
 }
@@ -196,7 +206,7 @@ fn text(check: &Outcome, text: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-fn lacking<'a>(unwanted: &'a [String], text: &str) -> Option<&'a String> {
+pub(crate) fn lacking<'a>(unwanted: &'a [String], text: &str) -> Option<&'a String> {
     let lower = text.to_lowercase();
     unwanted
         .iter()
@@ -284,7 +294,7 @@ fn failing(check: &ErrorCheck) -> String {
     }
 }
 
-fn locations(wanted: &[Value], value: &Value, context: Context<'_>) -> Result<(), String> {
+fn locations(wanted: &[Value], value: &Value, context: &Context<'_>) -> Result<(), String> {
     let list = || format!("locations {}", short(&Value::Array(wanted.to_vec())));
     let Some(found) = value["locations"].as_array() else {
         return Err(list());
@@ -300,7 +310,7 @@ fn locations(wanted: &[Value], value: &Value, context: Context<'_>) -> Result<()
     Ok(())
 }
 
-fn same_location(wanted: &Value, found: &Value, context: Context<'_>) -> Result<bool, String> {
+fn same_location(wanted: &Value, found: &Value, context: &Context<'_>) -> Result<bool, String> {
     let Value::String(text) = wanted else {
         return Ok(wanted == found);
     };

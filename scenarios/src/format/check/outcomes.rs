@@ -30,6 +30,9 @@ fn demands(outcome: &Outcome) -> Vec<&'static str> {
             "resolved_workspace_uri",
             outcome.resolved_workspace_uri.is_some(),
         ),
+        ("ended", outcome.ended.is_some()),
+        ("requests", outcome.requests.is_some()),
+        ("events", outcome.events.is_some()),
         ("text", outcome.text.is_some()),
         ("contains", !outcome.contains.is_empty()),
         ("lacks", !outcome.lacks.is_empty()),
@@ -99,8 +102,8 @@ impl Checker<'_> {
         match kinds.as_slice() {
             [] if demands.is_empty() => {
                 let reason = "nothing is demanded of this outcome: give one of `ok`, `pending`, \
-                              `locations`, `hover`, `error`, `text`, `contains`, `lacks`, \
-                              `at_most`, `value`, `same_as`, `any_of`";
+                              `locations`, `hover`, `error`, `ended`, `requests`, `events`, \
+                              `text`, `contains`, `lacks`, `at_most`, `value`, `same_as`, `any_of`";
                 self.error(way, reason);
             }
             [] | [_] => {}

@@ -78,6 +78,13 @@ impl Checker<'_> {
                     files.markers.remove(name);
                 }
                 Step::Rename(rename) => files.rename(&rename.from, &rename.to),
+                Step::Link(links) => {
+                    for (name, target) in links {
+                        let link = FileSpec::Special(SpecialFile::Link(target.clone()));
+                        let one = [(name.clone(), link)].into();
+                        self.files(&way!["steps", at, "link"], &one, &mut files);
+                    }
+                }
                 Step::Expect(outcomes) => {
                     for (name, outcome) in outcomes {
                         let way = way!["steps", at, "expect", name.as_str()];

@@ -9,7 +9,7 @@ use crate::Profile;
 use crate::run::checks::Failure;
 use crate::run::judge::Stop;
 use crate::run::outcome::Settled;
-use crate::run::redact;
+use crate::run::{redact, requests};
 use crate::subject::{CallError, UNSUPPORTED};
 
 impl Driver<'_> {
@@ -171,9 +171,7 @@ impl Driver<'_> {
         let Ok(value) = settled else { return };
         let text = match self.shown.get(name) {
             Some(Shown::Text) => value["text"].as_str().unwrap_or_default().to_owned(),
-            Some(Shown::Requests) => {
-                serde_json::to_string_pretty(&value["requests"]).unwrap_or_default()
-            }
+            Some(Shown::Requests) => requests::shown(value, self.before(name).as_ref()),
             None => return,
         };
         let started = self.trace.events().iter();
@@ -202,9 +200,10 @@ impl Driver<'_> {
 /// that is not claimed is never run.
 fn claimed(method: &str, profile: Profile) -> bool {
     match method {
-        "mount" | "unmount" => profile != Profile::Instructions,
+        "mount" | "unmount" => true,
         "query" => matches!(profile, Profile::LspBase | Profile::Transient),
         "tool" => profile == Profile::Tool,
+        "turn" => matches!(profile, Profile::Runtime | Profile::Instructions),
         _ => false,
     }
 }

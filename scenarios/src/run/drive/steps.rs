@@ -5,15 +5,17 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use super::{Driver, succeeds, to_value, unknown};
+use crate::format::check::MAIN;
 use crate::format::{
-    AsStep, CancelStep, ControlStep, Outcome, Pattern, PerformStep, QueryStep, RegisterStep,
-    SessionSpec, Step, ToolStep, TurnStep,
+    AsStep, CancelStep, ControlStep, FileSpec, Outcome, Pattern, PerformStep, QueryStep,
+    RegisterStep, SessionSpec, SpecialFile, Step, ToolStep, TurnStep,
 };
 use crate::run::checks::{Failure, describe};
 use crate::run::judge::Stop;
 use crate::run::outcome::{self, Context};
+use crate::run::requests::{self, Turn};
 use crate::run::{Tampering, place};
-use crate::subject::{QueryParams, ToolParams, TurnParams};
+use crate::subject::{QueryParams, ToolParams, TurnParams, TurnRequest};
 
 impl Driver<'_> {
     pub(super) async fn mount(&mut self) -> Result<(), Stop> {
@@ -67,6 +69,14 @@ impl Driver<'_> {
             Step::Rename(step) => {
                 self.stage.rename(&step.from, &step.to)?;
                 self.changed(&step.from, "renamed");
+                Ok(())
+            }
+            Step::Link(links) => {
+                for (name, target) in links {
+                    let link = FileSpec::Special(SpecialFile::Link(target.clone()));
+                    self.stage.write(&[(name.clone(), link)].into())?;
+                    self.changed(name, "linked");
+                }
                 Ok(())
             }
             Step::Dispose(step) => self.dispose(step).await,
@@ -138,11 +148,34 @@ impl Driver<'_> {
     }
 
     async fn turn(&mut self, step: &TurnStep) {
+        let id = step.session.as_deref().unwrap_or(MAIN);
+        let session = self.scenario.sessions.get(id);
+        let session = session.unwrap_or(&self.scenario.session);
         let params = to_value(&TurnParams {
             prompt: step.prompt.clone(),
-            replies: step.replies.clone(),
+            replies: step.replies.iter().map(to_value).collect(),
+            session: json!({"id": id, "cwd": session.cwd}),
         });
         self.call(&step.r#as, "turn", "turn", params).await;
+    }
+
+    /// The last request before a turn, in the same session.
+    pub(super) fn before(&self, name: &str) -> Option<TurnRequest> {
+        let turn = self.calls.get(name)?;
+        let session = &turn.params["session"]["id"];
+        let earlier = self.calls.iter().take_while(|(other, _)| *other != name);
+        let mut before = None;
+        for (other, called) in earlier {
+            let same = called.method == "turn" && called.params["session"]["id"] == *session;
+            let settled = self
+                .settled
+                .get(other)
+                .and_then(|settled| settled.as_ref().ok());
+            if same && let Some(last) = settled.and_then(requests::last) {
+                before = Some(last);
+            }
+        }
+        before
     }
 
     async fn cancel(&mut self, step: &CancelStep) -> Result<(), Stop> {
@@ -257,15 +290,28 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// What has to be known of a turn to judge what came of it.
+    fn turn_before(&self, name: &str) -> Option<Turn> {
+        let called = self
+            .calls
+            .get(name)
+            .filter(|called| called.method == "turn")?;
+        Some(Turn {
+            replies: called.params["replies"].as_array().map_or(0, Vec::len),
+            before: self.before(name),
+        })
+    }
+
     pub(super) fn expect(&mut self, name: &str, check: &Outcome) -> Result<(), Stop> {
         let context = Context {
             places: &self.stage.places,
             markers: &self.stage.markers,
             foreign: self.setup.foreign,
             settled: &self.settled,
+            turn: self.turn_before(name),
         };
         let settled = self.settled.get(name);
-        outcome::judge(check, settled, context).map_err(|mismatch| {
+        outcome::judge(check, settled, &context).map_err(|mismatch| {
             Stop::Failed(Failure {
                 clauses: check.clauses.clone(),
                 message: format!("{name}: {}", outcome::describe(settled)),

@@ -31,6 +31,7 @@ fn judged(check: Value, outcome: Option<&Settled>, foreign: bool) -> Result<(), 
     let markers = Markers::from([("a.ts".to_owned(), marks)]);
     let earlier = BTreeMap::from([("q0".to_owned(), settled(json!({"hover": null})))]);
     let context = Context {
+        turn: None,
         places: &places,
         markers: &markers,
         foreign,
