@@ -1,0 +1,133 @@
+//! Takes a round to the file system and back (INS-9, INS-13, INS-20).
+
+use std::path::{Path, PathBuf};
+
+use dsh_fs::{FileKind, FileSystem, FsError, FsStat, FsTarget};
+use dsh_kernel::{Cancel, CancelReason};
+
+use crate::config::Settings;
+use crate::layout::{Layout, Marker, laid_out, marker_paths};
+use crate::round::{Limits, Outcome, Probe, Read, Round};
+
+/// Looks for the project's root and lays the candidates out (INS-1). `logged` is the fingerprint of
+/// what is loaded.
+pub(crate) async fn lay_out(
+    files: &dyn FileSystem,
+    settings: &Settings,
+    cwd: &Path,
+    logged: Option<&str>,
+    cancel: &Cancel,
+) -> Result<Layout, CancelReason> {
+    let paths = marker_paths(settings, cwd);
+    let mut markers = Vec::with_capacity(paths.len());
+    if !paths.is_empty() {
+        for stat in files.probe(&paths, cancel).await? {
+            markers.push(match stat {
+                Ok(FsStat {
+                    kind: FileKind::File | FileKind::Directory,
+                    ..
+                }) => Marker::Found,
+                Ok(_) => Marker::NotThere,
+                Err(FsError::Cancelled(reason)) => return Err(reason),
+                Err(error) if error.confirms_absence() => Marker::NotThere,
+                Err(_) => Marker::Unknown,
+            });
+        }
+    }
+    Ok(laid_out(settings, cwd, &markers, logged))
+}
+
+/// Drives a round to its end: one batch of probes, then the reads that it wants. A cancellation ends
+/// it with nothing to tell and nothing to remember.
+pub(crate) async fn drive(
+    files: &dyn FileSystem,
+    mut round: Round<'_>,
+    limits: Limits,
+    cancel: &Cancel,
+) -> Result<Outcome, CancelReason> {
+    let paths = round.paths();
+    if !paths.is_empty() {
+        let mut probes = Vec::with_capacity(paths.len());
+        for (path, stat) in paths.iter().zip(files.probe(&paths, cancel).await?) {
+            probes.push(match stat {
+                Ok(FsStat {
+                    kind: FileKind::File,
+                    size,
+                    version,
+                }) => Probe::File {
+                    version: version.as_str().to_owned(),
+                    size,
+                },
+                Ok(_) => Probe::Absent,
+                Err(FsError::Cancelled(reason)) => return Err(reason),
+                Err(error) if error.confirms_absence() => Probe::Absent,
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "instructions not looked at");
+                    Probe::Failed
+                }
+            });
+        }
+        round.probed(probes);
+    }
+    loop {
+        let wanted = round.wanted();
+        if wanted.is_empty() {
+            cancel.check()?;
+            return Ok(round.finish());
+        }
+        for (item, path) in wanted {
+            let read = read(files, path, limits.max_source_bytes, cancel).await?;
+            round.was_read(item, read);
+        }
+    }
+}
+
+/// Reads one file, and stops where it turns out to be too large (INS-13).
+async fn read(
+    files: &dyn FileSystem,
+    path: PathBuf,
+    most: u64,
+    cancel: &Cancel,
+) -> Result<Read, CancelReason> {
+    let target = FsTarget {
+        display_path: path.to_string_lossy().into_owned(),
+        path,
+    };
+    match read_text(files, &target, most, cancel).await {
+        Ok(read) => Ok(read),
+        Err(FsError::Cancelled(reason)) => Err(reason),
+        Err(error) if error.confirms_absence() => Ok(Read::Absent),
+        Err(error) => {
+            tracing::warn!(path = %target.display_path, %error, "instructions not read");
+            Ok(Read::Failed)
+        }
+    }
+}
+
+async fn read_text(
+    files: &dyn FileSystem,
+    target: &FsTarget,
+    most: u64,
+    cancel: &Cancel,
+) -> Result<Read, FsError> {
+    let mut stream = files.stream_text(target, cancel).await?;
+    let mut bytes = Vec::new();
+    while let Some(piece) = stream.next().await {
+        let piece = piece?;
+        if (bytes.len() as u64).saturating_add(piece.len() as u64) > most {
+            return Err(FsError::TooLarge {
+                path: target.display_path.clone(),
+                limit: most,
+            });
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    let Ok(text) = String::from_utf8(bytes) else {
+        tracing::warn!(path = %target.display_path, "instructions are not UTF-8, and are not used");
+        return Ok(Read::Failed);
+    };
+    Ok(Read::Text {
+        text,
+        version: stream.version().as_str().to_owned(),
+    })
+}

@@ -1,0 +1,4 @@
+//! The tests that need more than one module.
+
+mod model;
+mod world;
