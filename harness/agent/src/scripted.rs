@@ -19,6 +19,8 @@
 
 mod expect;
 mod format;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

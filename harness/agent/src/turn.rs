@@ -382,7 +382,11 @@ impl<'a> Turn<'a> {
     /// Makes one call, the one of that place in its message.
     async fn call(&self, at: usize, call: ToolCall) -> ToolResult {
         let agent = self.agent;
-        let refuse = |code: &str, message: String| refused(&call, &ToolError::new(code, message));
+        let refuse = |code: &str, message: String| {
+            let error = ToolError::new(code, message);
+            let session = agent.session.clone();
+            agent.shared.tools.refuse(call.clone(), session, &error)
+        };
         let most = agent.options.max_calls;
         if at >= most {
             let message = format!(
@@ -493,18 +497,6 @@ fn too_large(most: usize) -> ModelError {
             "the model's message is larger than {most} bytes; ask for less, or raise the limit"
         ),
     )
-}
-
-fn refused(call: &ToolCall, error: &ToolError) -> ToolResult {
-    ToolResult {
-        call_id: call.id.clone(),
-        name: call.name.clone(),
-        is_error: true,
-        code: Some(error.code().to_owned()),
-        value: None,
-        content: vec![ContentBlock::text(error.message())],
-        contexts: Vec::new(),
-    }
 }
 
 /// The bytes of a message: text, reasoning and calls.

@@ -1,0 +1,304 @@
+//! The calls of a step: which overlap, the order of their results, and what models get wrong.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use dsh_agent::{LoopOptions, ScriptedCall, ScriptedReply};
+use dsh_tools::ToolError;
+use serde_json::{Value, json};
+use tokio::sync::{Barrier, Notify};
+
+use crate::support::{Bench, FnTool, echo, prompt, tool};
+
+/// The lines of the log that are results.
+fn results(bench: &Bench) -> Vec<String> {
+    let mut log = bench.log();
+    log.retain(|line| line.starts_with("result"));
+    log
+}
+
+fn raw(name: &str, id: Option<&str>, arguments: &str) -> ScriptedCall {
+    ScriptedCall {
+        id: id.map(str::to_owned),
+        name: name.to_owned(),
+        arguments: None,
+        arguments_raw: Some(arguments.to_owned()),
+    }
+}
+
+fn calling(tool_calls: Vec<ScriptedCall>) -> ScriptedReply {
+    ScriptedReply {
+        tool_calls,
+        ..ScriptedReply::default()
+    }
+}
+
+/// RUN-13: three safe calls are under way at once, or this never ends; they end in the reverse order
+/// and are logged in the model's.
+#[tokio::test]
+async fn safe_calls_overlap_and_are_logged_in_the_model_s_order() {
+    let all_here = Arc::new(Barrier::new(3));
+    let turns: Arc<[Notify; 3]> = Arc::default();
+    let ended = Arc::new(AtomicUsize::new(0));
+    let (barrier, order, counter) = (all_here, turns, Arc::clone(&ended));
+    let meet = tool("meet", move |arguments, _| {
+        let (barrier, order, ended) = (Arc::clone(&barrier), Arc::clone(&order), Arc::clone(&counter));
+        async move {
+            let place = usize::try_from(arguments["place"].as_u64().unwrap()).unwrap();
+            barrier.wait().await;
+            if place < 2 {
+                order[place].notified().await;
+            }
+            if place > 0 {
+                order[place - 1].notify_one();
+            }
+            Ok(json!(ended.fetch_add(1, Ordering::SeqCst)))
+        }
+    });
+    let bench = Bench::new().with(meet.overlapping());
+    let (agent, model) = bench.agent([
+        ScriptedReply::calls((0..3).map(|place| ("meet", json!({"place": place})))),
+        ScriptedReply::text("done"),
+    ]);
+    prompt(&agent, "hi").await.unwrap();
+    assert_eq!(
+        results(&bench),
+        [
+            "result call_1_1 ok: 2",
+            "result call_1_2 ok: 1",
+            "result call_1_3 ok: 0"
+        ]
+    );
+    assert_eq!(bench.told_results(), ["call_1_3", "call_1_2", "call_1_1"]);
+    bench.requests_are_rebuilt(&model);
+}
+
+/// A tool that records how many of its kind, or of any, are under way.
+fn counted(name: &'static str, running: &Arc<AtomicUsize>, most: &Arc<AtomicUsize>) -> FnTool {
+    let (running, most) = (Arc::clone(running), Arc::clone(most));
+    tool(name, move |_, _| {
+        let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+        async move {
+            let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+            most.fetch_max(now, Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+            running.fetch_sub(1, Ordering::SeqCst);
+            Ok(json!(now))
+        }
+    })
+}
+
+/// RUN-13: an exclusive call is alone, before and after safe ones.
+#[tokio::test]
+async fn an_exclusive_call_is_alone() {
+    let (running, most) = (Arc::default(), Arc::default());
+    let bench = Bench::new()
+        .with(counted("alone", &running, &Arc::default()))
+        .with(counted("safe", &running, &most).overlapping());
+    let order = ["safe", "safe", "alone", "alone", "safe", "safe", "alone"];
+    let (agent, _) = bench.agent([
+        ScriptedReply::calls(order.map(|name| (name, json!({})))),
+        ScriptedReply::text("done"),
+    ]);
+    prompt(&agent, "hi").await.unwrap();
+    let numbers: Vec<_> = results(&bench)
+        .iter()
+        .map(|line| line.rsplit(' ').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(numbers, ["1", "2", "1", "1", "1", "2", "1"]);
+    assert_eq!(most.load(Ordering::SeqCst), 2);
+}
+
+/// RUN-13: there is a most of calls that overlap.
+#[tokio::test]
+async fn overlapping_calls_have_a_most() {
+    let (running, most) = (Arc::default(), Arc::default());
+    let bench = Bench::new().with(counted("safe", &running, &most).overlapping());
+    let options = LoopOptions {
+        max_parallel_calls: 3,
+        ..LoopOptions::default()
+    };
+    let (agent, _) = bench.limited(
+        options,
+        [
+            ScriptedReply::calls((0..20).map(|_| ("safe", json!({})))),
+            ScriptedReply::text("done"),
+        ],
+    );
+    prompt(&agent, "hi").await.unwrap();
+    assert_eq!(results(&bench).len(), 20);
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+}
+
+/// RUN-6: an unknown tool is a failed result, and the turn goes on.
+#[tokio::test]
+async fn an_unknown_tool_is_a_failed_result() {
+    let bench = Bench::new().with(echo());
+    let (agent, model) = bench.agent([
+        ScriptedReply::calls([("ehco", json!({})), ("", json!({})), ("echo", json!({"text": "a"}))]),
+        ScriptedReply::text("done"),
+    ]);
+    assert_eq!(prompt(&agent, "hi").await.unwrap().text, "done");
+    let results = results(&bench);
+    assert!(results[0].starts_with("result call_1_1 UNKNOWN_TOOL: "), "{results:?}");
+    assert!(results[0].contains("did you mean \"echo\"?"), "{results:?}");
+    assert!(results[1].starts_with("result call_1_2 UNKNOWN_TOOL: "), "{results:?}");
+    assert_eq!(results[2], "result call_1_3 ok: a");
+    bench.requests_are_rebuilt(&model);
+}
+
+/// RUN-13: ids that repeat, in a message or later, that are blank or huge, are told apart: each call
+/// has its own result, and the model reads the ids under which they are.
+#[tokio::test]
+async fn repeated_ids_are_told_apart() {
+    let bench = Bench::new().with(echo());
+    let call = |id: &str, text: &str| ScriptedCall {
+        id: Some(id.to_owned()),
+        name: "echo".to_owned(),
+        arguments: Some(json!({"text": text})),
+        arguments_raw: None,
+    };
+    let (agent, model) = bench.agent([
+        calling(vec![call("x", "a"), call("x", "b"), call("", "c")]),
+        calling(vec![call("x", "d"), call(&"y".repeat(10_000), "e"), call("call-1", "f")]),
+        ScriptedReply::text("done"),
+    ]);
+    prompt(&agent, "hi").await.unwrap();
+    assert_eq!(
+        results(&bench),
+        [
+            "result x ok: a",
+            "result call-1 ok: b",
+            "result call-2 ok: c",
+            "result call-3 ok: d",
+            "result call-4 ok: e",
+            "result call-5 ok: f",
+        ]
+    );
+    assert_eq!(bench.told_results().len(), 6);
+    bench.requests_are_rebuilt(&model);
+}
+
+/// RUN-4: arguments that are no JSON, or nest without end, are a failed result that says so; they are
+/// logged and shown to the model as they were. Each is told once (RUN-6).
+#[tokio::test]
+async fn arguments_that_are_no_json_are_a_failed_result() {
+    let bench = Bench::new().with(echo());
+    let nested = "[".repeat(100) + &"]".repeat(100);
+    let endless = "{\"a\":".repeat(100_000);
+    let (agent, model) = bench.agent([
+        calling(vec![
+            raw("echo", None, r#"{"text": "a"#),
+            raw("echo", None, r#"{"text": "b"}"#),
+            raw("echo", None, "please echo c"),
+            raw("echo", None, ""),
+            raw("echo", None, "\"{}\""),
+            raw("echo", None, &nested),
+            raw("echo", None, &endless),
+        ]),
+        ScriptedReply::text("done"),
+    ]);
+    prompt(&agent, "hi").await.unwrap();
+    let results = results(&bench);
+    let says = [
+        "call_1_1 INVALID_ARGS: the arguments of this call of tool \"echo\" are no JSON: EOF",
+        "call_1_2 ok: b",
+        "call_1_3 INVALID_ARGS: the arguments of this call of tool \"echo\" are no JSON: expected",
+        "call_1_4 ok: nothing",
+        "call_1_5 INVALID_ARGS: ",
+        "call_1_6 INVALID_ARGS: the arguments of this call of tool \"echo\" nest deeper than 64",
+        "call_1_7 INVALID_ARGS: the arguments of this call of tool \"echo\" are no JSON: recursion",
+    ];
+    assert_eq!(results.len(), says.len());
+    for (result, says) in results.iter().zip(says) {
+        assert!(result.starts_with(&format!("result {says}")), "{result}");
+    }
+    let mut told = bench.told_results();
+    told.sort();
+    assert_eq!(told, (1..=7).map(|n| format!("call_1_{n}")).collect::<Vec<_>>());
+    let message = serde_json::to_value(&model.requests()[1].messages[1]).unwrap();
+    assert_eq!(message["toolCalls"][0]["arguments"], json!(r#"{"text": "a"#));
+    bench.requests_are_rebuilt(&model);
+}
+
+/// RUN-4: a message with 10 MB of arguments and one with thousands of calls are handled; what is
+/// beyond the most of calls fails and says so.
+#[tokio::test]
+async fn many_and_huge_calls_are_bounded() {
+    let bench = Bench::new().with(echo());
+    let (agent, model) = bench.agent([
+        ScriptedReply::calls([("echo", json!({"text": "x".repeat(10_000_000)}))]),
+        ScriptedReply::calls((0..2_000).map(|n| ("echo", json!({"text": n.to_string()})))),
+        ScriptedReply::text("done"),
+    ]);
+    prompt(&agent, "hi").await.unwrap();
+    let results = results(&bench);
+    assert_eq!(results.len(), 2_001);
+    assert!(results[0].len() > 10_000_000);
+    assert_eq!(results[128], "result call_2_128 ok: 127");
+    for refused in &results[129..] {
+        let says = refused.contains(" TOO_MANY_CALLS: at most 128 calls of one message are made");
+        assert!(says, "{refused}");
+    }
+    assert_eq!(bench.told_results().len(), 2_001);
+    bench.requests_are_rebuilt(&model);
+}
+
+/// RUN-6: a tool that panics, one that fails, and one whose value is of the wrong shape are results.
+#[tokio::test]
+async fn failures_of_tools_are_results() {
+    let wild = tool("wild", |_, _| async {
+        let mut value = json!(0);
+        for _ in 0..200 {
+            value = Value::Array(vec![value]);
+        }
+        Ok(value)
+    });
+    let bench = Bench::new()
+        .with(tool("bomb", |_, _| async { panic!("boom") }))
+        .with(tool("sad", |_, _| async {
+            Err(ToolError::failed("it is raining"))
+        }))
+        .with(wild);
+    let (agent, model) = bench.agent([
+        ScriptedReply::calls(["bomb", "sad", "wild"].map(|name| (name, json!({})))),
+        ScriptedReply::text("done"),
+    ]);
+    assert_eq!(prompt(&agent, "hi").await.unwrap().text, "done");
+    let results = results(&bench);
+    assert!(results[0].starts_with("result call_1_1 TOOL_PANICKED: "), "{results:?}");
+    assert_eq!(results[1], "result call_1_2 TOOL_FAILED: it is raining");
+    let kept = results[2].starts_with("result call_1_3 RESULT_NOT_KEPT: the result of tool \"wild\"");
+    assert!(kept, "{results:?}");
+    bench.requests_are_rebuilt(&model);
+}
+
+/// RUN-7: a tool's own budget ends it, and the turn goes on.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_never_ends_is_ended_by_the_timeout_policy() {
+    use dsh_tools::{ExecContext, ExecuteWrapper, Invocation, Next};
+    struct Policy;
+    #[async_trait::async_trait]
+    impl ExecuteWrapper for Policy {
+        async fn around(
+            &self,
+            _: &Invocation,
+            context: ExecContext,
+            next: Next<'_>,
+        ) -> Result<Value, ToolError> {
+            let budget = Duration::from_secs(5);
+            let ended = tokio::time::timeout(budget, next.run(context)).await;
+            ended.unwrap_or_else(|_| Err(ToolError::new("TOOL_TIMEOUT", "too slow")))
+        }
+    }
+    let bench = Bench::new().with(tool("stuck", |_, _| std::future::pending()));
+    let _policy = bench.tools.wrap_execute(0, Arc::new(Policy));
+    let (agent, _) = bench.agent([
+        ScriptedReply::calls([("stuck", json!({}))]),
+        ScriptedReply::text("done"),
+    ]);
+    assert_eq!(prompt(&agent, "hi").await.unwrap().text, "done");
+    assert_eq!(results(&bench), ["result call_1_1 TOOL_TIMEOUT: too slow"]);
+}
