@@ -83,6 +83,9 @@ fn kind_of(kind: FileType) -> FileKind {
 
 /// Which file, how large, and when its content and its inode changed last. The time of the last
 /// change cannot be set by programs, so that a copied time stamp hides no change.
+///
+/// A system whose clock for files is coarse (Linux before 6.13: up to 10 ms) hides a change that
+/// keeps the size, if it comes within one tick of the one before.
 #[cfg(unix)]
 pub(crate) fn version_of(metadata: &Metadata) -> FsVersion {
     use std::os::unix::fs::MetadataExt;
@@ -178,3 +181,6 @@ pub(crate) fn failed(path: &Path, error: &io::Error) -> FsError {
         },
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests;

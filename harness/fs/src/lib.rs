@@ -25,6 +25,8 @@ mod replace;
 mod service;
 mod stream;
 mod target;
+#[cfg(test)]
+mod testing;
 mod text;
 mod uri;
 

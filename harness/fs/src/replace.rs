@@ -65,7 +65,12 @@ impl Replacement<'_> {
         let file = self.put(new, &path)?;
         made.keep();
         let written = file.metadata().map_err(|error| self.failed(&error))?;
-        self.step(Step::SyncDirectory, || sync_directories(directory, &made))?;
+        (self.before)(Step::SyncDirectory)
+            .and_then(|()| sync_directories(directory, &made))
+            .map_err(|error| FsError::Inaccessible {
+                path: files::shown(self.target),
+                reason: format!("it was written, but may not outlast a crash ({error})"),
+            })?;
         Ok(files::version_of(&written))
     }
 
@@ -320,3 +325,6 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
 fn sync_directories(_directory: &Path, _made: &Made) -> io::Result<()> {
     Ok(())
 }
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -218,7 +218,11 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Puts a file with these bytes at the target in one step: who looks sees the old content or
     /// the new one, whole, and so it is after a crash. A link at the target is followed; the mode
     /// bits of a file that is replaced are kept, its owner where the system permits. Directories on
-    /// the way are made. A failed or cancelled write leaves everything as it was.
+    /// the way are made. A failed or cancelled write leaves everything as it was, and so it says
+    /// where that cannot be (the file is in place, but the disk would not have its name).
+    ///
+    /// What replaces a file is a new one: other hard links to it keep the old content, and its
+    /// access control lists and extended attributes are not carried over.
     ///
     /// Whether the target is as `expected` is looked at last, right before the step. Cancelling
     /// does not release the caller before it is certain whether the file was written.

@@ -10,7 +10,10 @@ pub(crate) const FILE_PATH: &str =
 
 /// A string argument; empty where there is none, which the schemas do not let pass.
 pub(crate) fn text<'a>(arguments: &'a Value, key: &str) -> &'a str {
-    arguments.get(key).and_then(Value::as_str).unwrap_or_default()
+    arguments
+        .get(key)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// The path that any of the tools was given.
@@ -32,7 +35,9 @@ impl Range {
         let number = |key| arguments.get(key).and_then(integer);
         Self {
             offset: number("offset").unwrap_or(1).max(1),
-            limit: number("limit").unwrap_or(config.limit).clamp(1, config.limit),
+            limit: number("limit")
+                .unwrap_or(config.limit)
+                .clamp(1, config.limit),
         }
     }
 }

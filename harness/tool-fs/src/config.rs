@@ -146,9 +146,21 @@ mod tests {
     fn a_value_out_of_range_names_its_key_and_the_range() {
         for (key, bad, words) in [
             ("limit", 0, "limit must be an integer from 1 to 2000, not 0"),
-            ("limit", 2001, "limit must be an integer from 1 to 2000, not 2001"),
-            ("maxLineLength", 0, "maxLineLength must be an integer from 1 to 1000000, not 0"),
-            ("maxBytes", 0, "maxBytes must be an integer from 1 to 16777216, not 0"),
+            (
+                "limit",
+                2001,
+                "limit must be an integer from 1 to 2000, not 2001",
+            ),
+            (
+                "maxLineLength",
+                0,
+                "maxLineLength must be an integer from 1 to 1000000, not 0",
+            ),
+            (
+                "maxBytes",
+                0,
+                "maxBytes must be an integer from 1 to 16777216, not 0",
+            ),
             (
                 "streamMinSize",
                 1_073_741_825_u64,
@@ -161,7 +173,10 @@ mod tests {
             ),
         ] {
             let config = read(json!({key: bad})).expect("a number");
-            assert_eq!(config.validate().expect_err("out of range").to_string(), words);
+            assert_eq!(
+                config.validate().expect_err("out of range").to_string(),
+                words
+            );
         }
     }
 
@@ -169,7 +184,10 @@ mod tests {
     #[test]
     fn an_unknown_key_and_a_wrong_type_are_errors() {
         let unknown = read(json!({"maxByte": 5})).expect_err("no such key");
-        assert!(unknown.contains("maxByte") && unknown.contains("maxBytes"), "{unknown}");
+        assert!(
+            unknown.contains("maxByte") && unknown.contains("maxBytes"),
+            "{unknown}"
+        );
         for bad in [json!(-1), json!(1.5), json!("10"), json!(null), json!([1])] {
             assert!(read(json!({"maxBytes": bad})).is_err());
         }

@@ -114,8 +114,7 @@ impl Tool for EditTool {
             all: arguments.get("replace_all").and_then(Value::as_bool) == Some(true),
             limit: self.limit,
         };
-        let edited =
-            replace::apply(&bytes, edit).map_err(|why| refused(path, &why, self.limit))?;
+        let edited = replace::apply(&bytes, edit).map_err(|why| refused(path, &why, self.limit))?;
         drop(bytes);
         let expected = Expected::Version(version);
         let written = self

@@ -174,9 +174,21 @@ mod tests {
 
     #[test]
     fn near_names_come_nearest_first() {
-        check("mian.rs", &["lib.rs", "main.rs", "Main.rs"], &["Main.rs", "main.rs"]);
-        check("readme.md", &["README.md", "README.zh.md"], &["README.md", "README.zh.md"]);
-        check("index.js", &["index.ts", "index.d.ts", "other.js"], &["index.ts", "index.d.ts"]);
+        check(
+            "mian.rs",
+            &["lib.rs", "main.rs", "Main.rs"],
+            &["Main.rs", "main.rs"],
+        );
+        check(
+            "readme.md",
+            &["README.md", "README.zh.md"],
+            &["README.md", "README.zh.md"],
+        );
+        check(
+            "index.js",
+            &["index.ts", "index.d.ts", "other.js"],
+            &["index.ts", "index.d.ts"],
+        );
         check("a", &["zebra", "quux"], &[]);
         check("x", &[], &[]);
     }

@@ -77,8 +77,11 @@ impl Ledger {
             Observation::Present { version } => Known::Version(version.clone()),
             Observation::Absent => Known::Absent,
         };
-        self.memory()
-            .record(observed.session.clone(), observed.target.path.clone(), known);
+        self.memory().record(
+            observed.session.clone(),
+            observed.target.path.clone(),
+            known,
+        );
     }
 }
 
@@ -139,8 +142,12 @@ mod tests {
         let ledger = Ledger::default();
         let version = Known::Version(FsVersion::new("1"));
         let session = |name: &str| Some(name.to_owned());
-        ledger.memory().record(session("a"), "/f".into(), Known::Absent);
-        ledger.memory().record(session("a"), "/f".into(), version.clone());
+        ledger
+            .memory()
+            .record(session("a"), "/f".into(), Known::Absent);
+        ledger
+            .memory()
+            .record(session("a"), "/f".into(), version.clone());
         ledger.memory().record(None, "/g".into(), Known::Absent);
         assert_eq!(ledger.known(Some("a"), &target("/f")), version);
         assert_eq!(ledger.known(Some("b"), &target("/f")), Known::Nothing);

@@ -119,7 +119,12 @@ mod tests {
     /// RUN-4
     #[test]
     fn calls_and_results_have_cards() {
-        check(read_call(&json!({"file_path": "a"})), "read", "Read a", &[None]);
+        check(
+            read_call(&json!({"file_path": "a"})),
+            "read",
+            "Read a",
+            &[None],
+        );
         check(
             read_call(&json!({"file_path": "a", "offset": 7})),
             "read",
@@ -137,11 +142,31 @@ mod tests {
             &[Some(2)],
         );
         let empty = json!({"path": "/w/a", "offset": 1, "totalLines": 0, "lines": []});
-        check(read_result(&result(empty)), "read", "Read /w/a: empty", &[None]);
-        check(write_call(&json!({"file_path": "a"})), "edit", "Write a", &[None]);
+        check(
+            read_result(&result(empty)),
+            "read",
+            "Read /w/a: empty",
+            &[None],
+        );
+        check(
+            write_call(&json!({"file_path": "a"})),
+            "edit",
+            "Write a",
+            &[None],
+        );
         let written = json!({"path": "/w/a", "bytes": 3, "created": true});
-        check(write_result(&result(written)), "edit", "Created /w/a", &[None]);
-        check(edit_call(&json!({"file_path": "a"})), "edit", "Edit a", &[None]);
+        check(
+            write_result(&result(written)),
+            "edit",
+            "Created /w/a",
+            &[None],
+        );
+        check(
+            edit_call(&json!({"file_path": "a"})),
+            "edit",
+            "Edit a",
+            &[None],
+        );
         let edited = json!({"path": "/w/a", "replacements": 2, "lines": [1, 4]});
         check(
             edit_result(&result(edited)),

@@ -138,7 +138,9 @@ struct Matching<'a> {
 
 impl Matching<'_> {
     fn occurs(&self) -> bool {
-        Finder::new(self.old.as_bytes()).find(&self.matched).is_some()
+        Finder::new(self.old.as_bytes())
+            .find(&self.matched)
+            .is_some()
     }
 
     fn replace(&self, new: &NewText<'_>, edit: Edit<'_>) -> Result<Edited, Refused> {
@@ -270,7 +272,10 @@ impl<'a> LineEnds<'a> {
 }
 
 fn hint(text: &[u8], old: &str) -> Hint {
-    let mut old_lines = old.lines().filter(|line| !line.trim().is_empty()).peekable();
+    let mut old_lines = old
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .peekable();
     let Some(first) = old_lines.peek().copied() else {
         return Hint::Nothing;
     };

@@ -167,7 +167,8 @@ impl Window {
         let count = memchr_iter(b'\n', piece).count() as u64;
         let before = (self.range.offset - 1).saturating_sub(self.ended);
         if 0 < before && before <= count {
-            let at = memchr_iter(b'\n', piece).nth(usize::try_from(before - 1).unwrap_or(usize::MAX));
+            let at =
+                memchr_iter(b'\n', piece).nth(usize::try_from(before - 1).unwrap_or(usize::MAX));
             if let Some(at) = at {
                 self.ended += before;
                 self.open = false;
@@ -207,7 +208,10 @@ impl Window {
         let number = self.ended;
         // `N: `, the text, and a line end.
         let frame = number.to_string().len() + 3;
-        let room = self.max_bytes.saturating_sub(self.used).saturating_sub(frame);
+        let room = self
+            .max_bytes
+            .saturating_sub(self.used)
+            .saturating_sub(frame);
         if text.len() <= room {
             self.used += frame + text.len();
             self.lines.push(Line { number, text });

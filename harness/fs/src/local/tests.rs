@@ -221,3 +221,115 @@ async fn a_closed_provider_reads_nothing() {
 fn the_provider_is_of_the_local_world() {
     assert_eq!(LocalFileSystem::new().world(), &ExecutionWorld::local());
 }
+
+fn target(folder: &TempDir, file: &str) -> FsTarget {
+    files::target(folder.path().join(file))
+}
+
+/// RUN-8: a stream gives the file in pieces of bounded size, and ends.
+#[tokio::test]
+async fn a_stream_gives_the_whole_file_in_bounded_pieces() {
+    let content: Vec<u8> = (0..3 * stream::PIECE + 17)
+        .map(|at| (at % 251) as u8)
+        .collect();
+    let folder = folder(&[("file", &content), ("empty", b"")]);
+    let fs = LocalFileSystem::new();
+    let cancel = Cancel::new();
+    let file = target(&folder, "file");
+    let mut stream = fs.stream_text(&file, &cancel).await.expect("open");
+    let mut read = Vec::new();
+    while let Some(piece) = stream.next().await {
+        let piece = piece.expect("read");
+        assert!(!piece.is_empty() && piece.len() <= stream::PIECE);
+        read.extend_from_slice(&piece);
+    }
+    assert!(read == content);
+    assert!(stream.next().await.is_none());
+    let stat = fs.stat(&file, &cancel).await.expect("there");
+    assert_eq!(stream.version(), &stat.version);
+    let empty = fs.stream_text(&target(&folder, "empty"), &cancel).await;
+    assert!(empty.expect("open").next().await.is_none());
+}
+
+/// RUN-14: a stream ends with the cancellation of its caller and of its provider.
+#[tokio::test]
+async fn a_stream_ends_with_a_cancellation() {
+    let folder = folder(&[("file", &vec![b'x'; 3 * stream::PIECE])]);
+    let fs = LocalFileSystem::new();
+    let cancel = Cancel::new();
+    let file = target(&folder, "file");
+    let mut stream = fs.stream_text(&file, &cancel).await.expect("open");
+    let mut other = fs.stream_text(&file, &Cancel::new()).await.expect("open");
+    assert!(stream.next().await.expect("a piece").is_ok());
+    cancel.cancel(CancelReason::Caller);
+    let cancelled = |reason| Some(Err(FsError::Cancelled(reason)));
+    assert_eq!(stream.next().await, cancelled(CancelReason::Caller));
+    assert_eq!(stream.next().await, None);
+    fs.close().await;
+    assert_eq!(other.next().await, cancelled(CancelReason::Disposed));
+    let closed = fs.stream_text(&file, &Cancel::new()).await.err();
+    assert_eq!(closed, Some(FsError::Cancelled(CancelReason::Disposed)));
+}
+
+/// RUN-8: the exact limit is accepted, and one more byte is not, whatever the size is said to be.
+#[tokio::test]
+async fn bytes_are_read_within_the_limit() {
+    let folder = folder(&[("file", b"\xFF\0345678")]);
+    let fs = LocalFileSystem::new();
+    let cancel = Cancel::new();
+    let file = target(&folder, "file");
+    let read = fs.read_bytes(&file, 8, &cancel).await.expect("read");
+    assert_eq!(read.bytes, b"\xFF\0345678");
+    let stat = fs.stat(&file, &cancel).await.expect("there");
+    assert_eq!((stat.size, stat.version), (Some(8), read.version));
+    let error = fs.read_bytes(&file, 7, &cancel).await.expect_err("larger");
+    assert!(
+        matches!(error, FsError::TooLarge { limit: 7, .. }),
+        "{error}"
+    );
+    #[cfg(target_os = "linux")]
+    {
+        let told_empty = files::target("/proc/self/status".into());
+        let stat = fs.stat(&told_empty, &cancel).await.expect("there");
+        assert_eq!(stat.size, Some(0));
+        let read = fs.read_bytes(&told_empty, 100_000, &cancel).await;
+        assert!(!read.expect("read").bytes.is_empty());
+    }
+}
+
+/// INS-9: all paths are looked at, in their order, whatever is at one of them.
+#[tokio::test]
+async fn a_probe_looks_at_each_path() {
+    let folder = folder(&[("a", b"1"), ("b", b"22")]);
+    let fs = LocalFileSystem::new();
+    let paths: Vec<_> = ["b", "none", "a", "."]
+        .map(|name| folder.path().join(name))
+        .to_vec();
+    let found = fs.probe(&paths, &Cancel::new()).await.expect("probed");
+    let sizes: Vec<_> = found
+        .iter()
+        .map(|found| found.as_ref().map(|stat| stat.size).ok())
+        .collect();
+    assert_eq!(sizes, [Some(Some(2)), None, Some(Some(1)), Some(None)]);
+    let cancel = Cancel::new();
+    cancel.cancel(CancelReason::Caller);
+    assert_eq!(fs.probe(&paths, &cancel).await, Err(CancelReason::Caller));
+}
+
+/// RUN-9: a write that was cancelled before has written nothing, and one that was done is told so.
+#[tokio::test]
+async fn a_write_is_told_as_what_came_of_it() {
+    let folder = folder(&[]);
+    let fs = LocalFileSystem::new();
+    let cancel = Cancel::new();
+    let file = target(&folder, "sub/file");
+    let written = fs
+        .write(&file, b"x".to_vec(), Expected::Absent, &cancel)
+        .await;
+    let stat = fs.stat(&file, &cancel).await.expect("there");
+    assert_eq!(written, Ok(stat.version));
+    cancel.cancel(CancelReason::Caller);
+    let refused = fs.write(&file, b"y".to_vec(), Expected::Any, &cancel).await;
+    assert_eq!(refused, Err(FsError::Cancelled(CancelReason::Caller)));
+    assert_eq!(std::fs::read(&file.path).expect("read"), b"x");
+}

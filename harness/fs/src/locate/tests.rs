@@ -335,7 +335,7 @@ fn what_may_not_be_read_is_told_from_what_is_missing() {
     std::thread::scope(|scope| {
         let unprivileged = std::thread::Builder::new()
             .spawn_scoped(scope, || {
-                obey_permissions();
+                crate::testing::obey_permissions();
                 mode("ws/a.rs", 0o000);
                 each_way(|way: Way| {
                     let error = way(&fixture.request("a.rs")).expect_err("refused");
@@ -364,15 +364,6 @@ fn what_may_not_be_read_is_told_from_what_is_missing() {
             .expect("a thread");
         unprivileged.join().expect("the checks hold");
     });
-}
-
-/// Takes from this thread what lets root pass over permissions.
-#[cfg(target_os = "linux")]
-fn obey_permissions() {
-    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
-    let mut sets = capabilities(None).expect("told");
-    sets.effective &= !(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
-    set_capabilities(None, sets).expect("given up");
 }
 
 #[test]

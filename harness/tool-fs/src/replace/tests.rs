@@ -58,7 +58,11 @@ fn more_than_one_place_is_ambiguous() {
     check_refused("x\ny\nx x\n", "x", &ambiguous(3, &[1, 3, 3]));
     check_refused("baaab", "aa", &ambiguous(2, &[1, 1]));
     let many = "x\n".repeat(100);
-    check_refused(&many, "x", &ambiguous(100, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]));
+    check_refused(
+        &many,
+        "x",
+        &ambiguous(100, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]),
+    );
 }
 
 /// RUN-9: a text that is nowhere, with what may be the matter.
@@ -68,9 +72,17 @@ fn a_text_that_is_nowhere_comes_with_a_hint() {
     check_refused("abc", "x", &absent(Hint::Nothing));
     check_refused("", "x", &absent(Hint::Nothing));
     check_refused("abc", "\n\n", &absent(Hint::Nothing));
-    check_refused("fn a() {\n}\n", "1: fn a() {\n2: }", &absent(Hint::Numbered));
+    check_refused(
+        "fn a() {\n}\n",
+        "1: fn a() {\n2: }",
+        &absent(Hint::Numbered),
+    );
     check_refused("caf", "caf\u{FFFD}", &absent(Hint::Replacement));
-    check_refused("x\n\tlet a;\n", "    let a;", &absent(Hint::WhiteSpace(vec![2])));
+    check_refused(
+        "x\n\tlet a;\n",
+        "    let a;",
+        &absent(Hint::WhiteSpace(vec![2])),
+    );
 }
 
 /// RUN-9: LF in the arguments matches CRLF in the file, which stays CRLF.
@@ -143,8 +155,11 @@ fn repetitive_texts_are_searched_in_linear_time() {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    vec(prop_oneof!["[abé]", Just("\n".to_owned()), Just("ab".to_owned())], 0..30)
-        .prop_map(|parts| parts.concat())
+    vec(
+        prop_oneof!["[abé]", Just("\n".to_owned()), Just("ab".to_owned())],
+        0..30,
+    )
+    .prop_map(|parts| parts.concat())
 }
 
 proptest! {

@@ -78,7 +78,12 @@ fn a_leading_bom_is_left_out() {
     check(b"\xEF\xBB\xBFa\n", (1, 10), &[(1, "a")], 1);
     check(b"\xEF\xBB\xBF", (1, 10), &[], 0);
     check(b"\xEF\xBB\xBF\n", (1, 10), &[(1, "")], 1);
-    check(b"a\n\xEF\xBB\xBFb", (1, 10), &[(1, "a"), (2, "\u{FEFF}b")], 2);
+    check(
+        b"a\n\xEF\xBB\xBFb",
+        (1, 10),
+        &[(1, "a"), (2, "\u{FEFF}b")],
+        2,
+    );
     check(b"\xEF\xBB", (1, 10), &[(1, "\u{FFFD}")], 1);
     check(b"\xEF\xBBx", (1, 10), &[(1, "\u{FFFD}x")], 1);
 }
@@ -108,7 +113,11 @@ fn binary_files_are_told_by_a_nul_near_the_beginning() {
         assert!(read(b"\xFFx").is_ok());
     }
     let late = shown_in(&nul_at(8000), 4096, (1, 1), &config()).expect("text");
-    assert!(late.lines[0].text.ends_with("(line cut after 2000 characters)"));
+    assert!(
+        late.lines[0]
+            .text
+            .ends_with("(line cut after 2000 characters)")
+    );
     let mut bytes = b"x\n".repeat(5000);
     bytes.extend_from_slice(b"a\0b\n");
     check(&bytes, (5001, 1), &[(5001, "a\u{FFFD}b")], 5001);
@@ -174,7 +183,11 @@ fn memory_is_bounded_by_what_is_shown() {
     for _ in 0..100 {
         window.feed(&piece).expect("text");
     }
-    assert!(window.line.capacity() <= 4 * 8004, "{}", window.line.capacity());
+    assert!(
+        window.line.capacity() <= 4 * 8004,
+        "{}",
+        window.line.capacity()
+    );
     assert!(window.head.capacity() <= 4 * LOOKED_AT);
     assert_eq!(window.finish().total_lines, 1);
 }
