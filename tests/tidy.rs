@@ -12,7 +12,7 @@ use dsh_scenarios::{Clauses, Evidence};
 use serde_json::Value;
 
 /// Each crate of ours, and the crates of ours that it may depend on, for tests too.
-const MAY_DEPEND_ON: [(&str, &[&str]); 16] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 17] = [
     ("dsh-kernel", &[]),
     ("dsh-fs", &["dsh-kernel"]),
     ("dsh-subprocess", &["dsh-kernel"]),
@@ -33,6 +33,10 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 16] = [
             "dsh-agent",
             "dsh-session",
         ],
+    ),
+    (
+        "dsh-tool-fs",
+        &["dsh-kernel", "dsh-fs", "dsh-tools", "dsh-session"],
     ),
     ("dsh-harness", HARNESS),
     ("dsh-transcript", &[]),
@@ -81,6 +85,7 @@ const HARNESS: &[&str] = &[
     "dsh-lsp",
     "dsh-lsp-stdio",
     "dsh-tool-lsp",
+    "dsh-tool-fs",
 ];
 
 /// Language servers that people know, besides those of the catalogue.
@@ -158,7 +163,7 @@ const PROBES: [u32; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 17];
 const PENDING: [&str; 0] = [];
 
 /// Modules that compute and do nothing else: they can be tested without a process and a clock.
-const CORES: [&str; 32] = [
+const CORES: [&str; 36] = [
     "harness/kernel/src/plan",
     "harness/lsp/src/extension",
     "harness/lsp-stdio/src/framing",
@@ -166,6 +171,10 @@ const CORES: [&str; 32] = [
     "harness/lsp-stdio/src/message",
     "harness/lsp-stdio/src/outgoing",
     "harness/lsp-stdio/src/translate",
+    "harness/tool-fs/src/present",
+    "harness/tool-fs/src/render",
+    "harness/tool-fs/src/replace",
+    "harness/tool-fs/src/window",
     "harness/tool-lsp/src/args",
     "harness/tool-lsp/src/present",
     "harness/tool-lsp/src/render",

@@ -1,1 +1,149 @@
-fn main() {}
+//! What a `read` near the end of a large file takes (RUN-8), in time and in memory.
+//!
+//! The file is made in the temporary folder and read once before, so that it comes from the
+//! system's cache where that has the room. What is measured is the whole call, as a model makes it:
+//! registry, tool, file system.
+//!
+//! ```text
+//! cargo bench -p dsh-tool-fs --bench read             # 1 GB
+//! cargo bench -p dsh-tool-fs --bench read -- 200      # 200 MB
+//! ```
+
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its figures"
+)]
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dsh_fs::FsLocalPlugin;
+use dsh_kernel::{Cancel, Kernel, Plugin};
+use dsh_tool_fs::{ToolFsConfig, ToolFsPlugin};
+use dsh_tools::{ToolCall, ToolRegistry, ToolResult, ToolsPlugin};
+use serde_json::json;
+
+/// Megabytes a second, at least.
+const LEAST: f64 = 500.0;
+/// What the memory of the process may grow by, in kilobytes, whatever the size of the file.
+const MOST_MEMORY: u64 = 16 * 1024;
+
+const ROUNDS: usize = 5;
+
+/// Lines are of the lengths that source code has.
+const LINES: [&str; 4] = [
+    "fn main() {",
+    "    let answer = ask(\"what is it that you want to know?\").unwrap_or_default();",
+    "",
+    "    // A comment that says why this is done here and not where one would look for it first.",
+];
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    // `cargo test --benches` runs this with `--test`: nothing is measured then.
+    if arguments.any(|argument| argument == "--test") {
+        return ExitCode::SUCCESS;
+    }
+    let size = std::env::args()
+        .skip(1)
+        .find(|argument| !argument.starts_with("--"))
+        .map_or(Ok(1000), |size| size.parse::<u64>());
+    let Ok(size @ 1..) = size else {
+        eprintln!("the size is a number of megabytes: cargo bench --bench read -- 200");
+        return ExitCode::FAILURE;
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    if runtime.block_on(measure(size * 1_000_000)) {
+        ExitCode::SUCCESS
+    } else {
+        eprintln!("beyond the limits");
+        ExitCode::FAILURE
+    }
+}
+
+/// Measures, and tells whether it was within the limits.
+async fn measure(size: u64) -> bool {
+    let folder = tempfile::tempdir().expect("a temp folder");
+    let path = folder.path().join("large.rs");
+    let (bytes, lines) = fill(&path, size);
+    let kernel = Kernel::new();
+    let plugins: [Arc<dyn Plugin>; 3] = [
+        Arc::new(ToolsPlugin),
+        Arc::new(FsLocalPlugin::new()),
+        Arc::new(ToolFsPlugin::new(ToolFsConfig::default())),
+    ];
+    for plugin in plugins {
+        kernel.mount(plugin).await.expect("mounted");
+    }
+    let tools = kernel.service::<ToolRegistry>().expect("mounted");
+    let before = peak_memory();
+    read(&tools, &path, lines).await;
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        read(&tools, &path, lines).await;
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    let memory = peak_memory().zip(before).map(|(now, before)| now - before);
+    kernel.dispose().await.expect("disposed");
+    report(bytes, times[ROUNDS / 2], memory)
+}
+
+/// Writes whole lines until the file has the size, and tells its size and how many there are.
+fn fill(path: &Path, size: u64) -> (u64, u64) {
+    let block: String = LINES
+        .iter()
+        .cycle()
+        .take(40_000)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let mut file = std::fs::File::create(path).expect("made");
+    let (mut bytes, mut lines) = (0, 0);
+    while bytes < size {
+        file.write_all(block.as_bytes())
+            .expect("room in the temporary folder");
+        bytes += block.len() as u64;
+        lines += 40_000;
+    }
+    (bytes, lines)
+}
+
+/// The last twenty lines.
+async fn read(tools: &ToolRegistry, path: &Path, lines: u64) -> ToolResult {
+    let call = ToolCall {
+        id: "1".to_owned(),
+        name: "read".to_owned(),
+        arguments: json!({"file_path": path, "offset": lines - 30, "limit": 20}),
+    };
+    let result = tools.call(call, None, Cancel::new()).await;
+    assert!(!result.is_error, "{}", result.text());
+    result
+}
+
+/// The most memory that the process has had, in kilobytes, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn report(bytes: u64, time: Duration, memory: Option<u64>) -> bool {
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let megabytes = bytes as f64 / 1e6;
+    let speed = megabytes / time.as_secs_f64();
+    println!("file                 {megabytes:>10.0} MB");
+    println!("read near its end    {:>10.0} ms", time.as_secs_f64() * 1e3);
+    println!("speed                {speed:>10.0} MB/s, at least {LEAST}");
+    match memory {
+        Some(memory) => {
+            println!("memory it took       {memory:>10} kB, at most {MOST_MEMORY}");
+        }
+        None => println!("memory it took       not told by this system"),
+    }
+    speed >= LEAST && memory.is_none_or(|memory| memory <= MOST_MEMORY)
+}

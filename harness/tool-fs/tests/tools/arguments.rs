@@ -50,7 +50,11 @@ async fn bad_arguments_are_refused_by_name() {
             json!({"file_path": "a", "limit": 2001}),
             "\"limit\" must be at most 2000",
         ),
-        ("read", json!({"path": "a"}), "did you mean \"file_path\"?"),
+        (
+            "read",
+            json!({"filepath": "a"}),
+            "did you mean \"file_path\"?",
+        ),
         ("write", json!({"file_path": "a"}), "\"content\" is missing"),
         (
             "write",
