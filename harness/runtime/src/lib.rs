@@ -27,5 +27,7 @@ pub use dsh_lsp as lsp;
 pub use dsh_lsp_stdio as lsp_stdio;
 pub use dsh_session as session;
 pub use dsh_subprocess as subprocess;
+pub use dsh_tool_fs as tool_fs;
 pub use dsh_tool_lsp as tool_lsp;
 pub use dsh_tools as tools;
+pub use dsh_workspace_context as workspace_context;

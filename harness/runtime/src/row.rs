@@ -1,8 +1,10 @@
 //! The rows that a deployment may have: names, what they are for, and their configuration.
 
 use dsh_lsp_stdio::LspStdioConfig;
+use dsh_tool_fs::{ReadBeforeWriteConfig, ToolFsConfig};
 use dsh_tool_lsp::ToolLspConfig;
 use dsh_tools::TimeoutPolicyConfig;
+use dsh_workspace_context::WorkspaceContextConfig;
 use schemars::schema_for;
 use serde_json::Value;
 
@@ -21,26 +23,32 @@ pub enum PluginName {
     ToolLsp,
     /// `dsh-tool-call-timeout-policy`
     TimeoutPolicy,
+    /// `dsh-tool-fs`
+    ToolFs,
+    /// `dsh-read-before-write-policy`
+    ReadBeforeWrite,
+    /// `dsh-workspace-context`
+    WorkspaceContext,
 }
 
 /// The scope of the package names in its two spellings; it may be left out.
 const SCOPES: [&str; 2] = ["@deepseek-ai/", "deepseek-ai/"];
 
-/// Rows of the deployment form that this version does not have.
-const MISSING: [&str; 2] = ["dsh-tool-fs", "dsh-workspace-context"];
-
 /// What belongs to the base.
-const BASE: [&str; 3] = ["dsh-tools", "dsh-system-prompt", "dsh-session"];
+const BASE: [&str; 4] = ["dsh-tools", "dsh-system-prompt", "dsh-session", "dsh-agent"];
 
 impl PluginName {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::FsLocal,
         Self::SubprocessLocal,
         Self::Lsp,
         Self::LspStdio,
         Self::ToolLsp,
         Self::TimeoutPolicy,
+        Self::ToolFs,
+        Self::ReadBeforeWrite,
+        Self::WorkspaceContext,
     ];
 
     /// The short name.
@@ -52,6 +60,9 @@ impl PluginName {
             Self::LspStdio => "dsh-lsp-stdio",
             Self::ToolLsp => "dsh-tool-lsp",
             Self::TimeoutPolicy => "dsh-tool-call-timeout-policy",
+            Self::ToolFs => "dsh-tool-fs",
+            Self::ReadBeforeWrite => "dsh-read-before-write-policy",
+            Self::WorkspaceContext => "dsh-workspace-context",
         }
     }
 
@@ -70,6 +81,16 @@ impl PluginName {
                 "Gives each call of a tool with a budget a deadline. Part of the base: \
                  a row is only needed to configure it."
             }
+            Self::ToolFs => {
+                "The tools `read`, `write` and `edit` of the model. Needs the row of the file system."
+            }
+            Self::ReadBeforeWrite => {
+                "Lets a session write a file only if it has read it and it has not changed since."
+            }
+            Self::WorkspaceContext => {
+                "Shows the model the `AGENTS.md` files of its workspace, and what changes in them. \
+                 Does nothing while there is no file system."
+            }
         }
     }
 
@@ -85,6 +106,9 @@ impl PluginName {
             Self::LspStdio => schema_for!(LspStdioConfig),
             Self::ToolLsp => schema_for!(ToolLspConfig),
             Self::TimeoutPolicy => schema_for!(TimeoutPolicyConfig),
+            Self::ToolFs => schema_for!(ToolFsConfig),
+            Self::ReadBeforeWrite => return None,
+            Self::WorkspaceContext => schema_for!(WorkspaceContextConfig),
         };
         Some(schema.to_value())
     }
@@ -100,11 +124,6 @@ impl PluginName {
             .find(|plugin| plugin.as_str() == short)
         {
             return Ok(found);
-        }
-        if MISSING.contains(&short) {
-            return Err(format!(
-                "plugin {short} is not in this version of the runtime; leave its row out"
-            ));
         }
         if BASE.contains(&short) {
             return Err(format!(
@@ -144,6 +163,12 @@ pub enum RowConfig {
     ToolLsp(ToolLspConfig),
     /// `dsh-tool-call-timeout-policy`
     TimeoutPolicy(TimeoutPolicyConfig),
+    /// `dsh-tool-fs`
+    ToolFs(ToolFsConfig),
+    /// `dsh-read-before-write-policy`
+    ReadBeforeWrite(ReadBeforeWriteConfig),
+    /// `dsh-workspace-context`
+    WorkspaceContext(WorkspaceContextConfig),
 }
 
 impl RowConfig {
@@ -156,6 +181,9 @@ impl RowConfig {
             Self::LspStdio(_) => PluginName::LspStdio,
             Self::ToolLsp(_) => PluginName::ToolLsp,
             Self::TimeoutPolicy(_) => PluginName::TimeoutPolicy,
+            Self::ToolFs(_) => PluginName::ToolFs,
+            Self::ReadBeforeWrite(_) => PluginName::ReadBeforeWrite,
+            Self::WorkspaceContext(_) => PluginName::WorkspaceContext,
         }
     }
 }
@@ -190,6 +218,9 @@ pub(crate) fn configure(plugin: PluginName, value: Value) -> Result<RowConfig, C
         }
         PluginName::ToolLsp => RowConfig::ToolLsp(flat(&value)?),
         PluginName::TimeoutPolicy => RowConfig::TimeoutPolicy(flat(&value)?),
+        PluginName::ToolFs => RowConfig::ToolFs(flat(&value)?),
+        PluginName::ReadBeforeWrite => RowConfig::ReadBeforeWrite(ReadBeforeWriteConfig::default()),
+        PluginName::WorkspaceContext => RowConfig::WorkspaceContext(flat(&value)?),
     })
 }
 

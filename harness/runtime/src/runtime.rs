@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dsh_agent::{SystemPrompt, SystemPromptPlugin};
+use dsh_agent::{AgentPlugin, AgentService, SystemPrompt, SystemPromptPlugin};
 use dsh_fs::{FileSystem, FsLocalPlugin};
 use dsh_kernel::{
     Cancel, CancelReason, DisposeErrors, EventBus, Kernel, Plugin, PluginError, PluginHandle,
@@ -14,8 +14,10 @@ use dsh_lsp::{LspPlugin, LspService};
 use dsh_lsp_stdio::LspStdioPlugin;
 use dsh_session::{Session, SessionHeader};
 use dsh_subprocess::{LocalSubprocess, Subprocess, SubprocessLocalPlugin};
+use dsh_tool_fs::{ReadBeforeWritePlugin, ToolFsPlugin};
 use dsh_tool_lsp::ToolLspPlugin;
 use dsh_tools::{TimeoutPolicyPlugin, ToolRegistry, ToolsPlugin};
+use dsh_workspace_context::{HomeVariables, WorkspaceContextPlugin};
 
 use crate::deployment::Row;
 use crate::{Deployment, MountError, PluginFailure, PluginName, RowConfig};
@@ -28,6 +30,7 @@ pub struct Runtime {
     kernel: Kernel,
     tools: Arc<ToolRegistry>,
     system_prompt: Arc<SystemPrompt>,
+    agents: Arc<AgentService>,
     mounted: Vec<Mounted>,
     sessions: AtomicU64,
 }
@@ -47,6 +50,8 @@ pub struct RuntimeBuilder {
     subprocess: Option<Arc<dyn Subprocess>>,
     file_system: Option<Arc<dyn FileSystem>>,
     without_timeout_policy: bool,
+    plugins: Vec<Arc<dyn Plugin>>,
+    home: HomeVariables,
 }
 
 impl RuntimeBuilder {
@@ -80,6 +85,22 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Where the row `dsh-workspace-context` finds the user's own instructions: the variables of the
+    /// caller's environment (INS-1). Default: none of them is set.
+    #[must_use]
+    pub fn home(mut self, variables: HomeVariables) -> Self {
+        self.home = variables;
+        self
+    }
+
+    /// A plugin of the caller's own, mounted after the rows: what a program around the runtime adds
+    /// to it, its approver for instance. Unloaded like every other.
+    #[must_use]
+    pub fn plugin(mut self, plugin: Arc<dyn Plugin>) -> Self {
+        self.plugins.push(plugin);
+        self
+    }
+
     /// Mounts it all, and waits until every plugin has started or waits for a service that nobody
     /// provides ([`Runtime::waiting`], RUN-2).
     ///
@@ -94,12 +115,13 @@ impl RuntimeBuilder {
         };
         let failed = match outcome {
             Ok(mounted) => match base(&kernel) {
-                Some((tools, system_prompt)) => {
+                Some((tools, system_prompt, agents)) => {
                     let sessions = AtomicU64::new(1);
                     let runtime = Runtime {
                         kernel,
                         tools,
                         system_prompt,
+                        agents,
                         mounted,
                         sessions,
                     };
@@ -128,12 +150,16 @@ impl RuntimeBuilder {
         let mut plugins: Vec<(Arc<dyn Plugin>, Origin)> = vec![
             (Arc::new(ToolsPlugin), None),
             (Arc::new(SystemPromptPlugin), None),
+            (Arc::new(AgentPlugin), None),
         ];
         if !has_policy && !self.without_timeout_policy {
             plugins.push((Arc::new(TimeoutPolicyPlugin::default()), None));
         }
         for row in rows.rows() {
-            plugins.push((self.plugin(row), origin_of(row)));
+            plugins.push((self.plugin_of(row), origin_of(row)));
+        }
+        for plugin in std::mem::take(&mut self.plugins) {
+            plugins.push((plugin, None));
         }
         let (mut mounted, mut failures) = (Vec::new(), Vec::new());
         for (plugin, origin) in plugins {
@@ -165,7 +191,7 @@ impl RuntimeBuilder {
         }
     }
 
-    fn plugin(&self, row: &Row) -> Arc<dyn Plugin> {
+    fn plugin_of(&self, row: &Row) -> Arc<dyn Plugin> {
         match row.config() {
             RowConfig::FsLocal => match &self.file_system {
                 Some(given) => Arc::new(FsLocalPlugin::providing(Arc::clone(given))),
@@ -182,6 +208,11 @@ impl RuntimeBuilder {
             RowConfig::LspStdio(config) => Arc::new(LspStdioPlugin::new(config.clone())),
             RowConfig::ToolLsp(config) => Arc::new(ToolLspPlugin::new(*config)),
             RowConfig::TimeoutPolicy(config) => Arc::new(TimeoutPolicyPlugin::new(config.clone())),
+            RowConfig::ToolFs(config) => Arc::new(ToolFsPlugin::new(*config)),
+            RowConfig::ReadBeforeWrite(config) => Arc::new(ReadBeforeWritePlugin::new(*config)),
+            RowConfig::WorkspaceContext(config) => Arc::new(
+                WorkspaceContextPlugin::new(config.clone()).with_home(self.home.clone()),
+            ),
         }
     }
 }
@@ -195,8 +226,10 @@ fn origin_of(row: &Row) -> Origin {
     row.origin().map(|(file, line)| (file.to_owned(), line))
 }
 
-fn base(kernel: &Kernel) -> Option<(Arc<ToolRegistry>, Arc<SystemPrompt>)> {
-    Some((kernel.service()?, kernel.service()?))
+type Base = (Arc<ToolRegistry>, Arc<SystemPrompt>, Arc<AgentService>);
+
+fn base(kernel: &Kernel) -> Option<Base> {
+    Some((kernel.service()?, kernel.service()?, kernel.service()?))
 }
 
 fn base_is_missing() -> PluginFailure {
@@ -222,6 +255,11 @@ impl Runtime {
         RuntimeBuilder::default()
     }
 
+    /// What everything is mounted on, for plugins that come and go while the runtime is there.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
     /// The language-server seam, if the deployment has its row and the runtime is not disposed.
     pub fn lsp(&self) -> Option<Arc<dyn LspService>> {
         self.kernel.service()
@@ -237,9 +275,20 @@ impl Runtime {
         Arc::clone(&self.system_prompt)
     }
 
-    /// The event bus: `tools/post-execute`, `tools/result`.
+    /// The agents: opens one on a session (RUN-12).
+    pub fn agents(&self) -> Arc<AgentService> {
+        Arc::clone(&self.agents)
+    }
+
+    /// The event bus: `agent/pre-step`, `tools/post-execute`, `tools/result`, `fs/observed`.
     pub fn events(&self) -> &EventBus {
         self.kernel.events()
+    }
+
+    /// What the plugins are mounted on: for a program that mounts and unmounts some of its own while
+    /// the runtime runs. They are unloaded with it.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
     }
 
     /// Begins a session. `cwd` is its workspace, absolute; without one it has none (TOOL-3).
