@@ -1,12 +1,14 @@
 //! The events of the log (RUN-11).
 
+mod read;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{ContentBlock, MessageSource, ToolCall, ToolSchema};
 
 /// One entry of the log. What was logged is never changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// 1, 2, 3, … without gaps.

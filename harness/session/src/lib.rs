@@ -26,6 +26,10 @@ mod order;
 mod request;
 mod session;
 mod store;
+mod view;
+
+#[cfg(test)]
+mod tests;
 
 pub use content::{ContentBlock, ContextMessage, MessageSource, ToolCall, ToolSchema};
 pub use event::{AssistantMessage, Ending, Event, EventBody, LoggedResult, Usage};

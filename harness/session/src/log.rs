@@ -1,10 +1,10 @@
 //! The log: append-only, and the one place that what the model sees is made from (RUN-11).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::limit;
 use crate::order::Order;
+use crate::view::{Events, View};
 use crate::{
     ContentBlock, Ending, Event, EventBody, ForkError, LoggedResult, Message, ModelRequest,
     ToolCall, ToolSchema,
@@ -18,31 +18,8 @@ pub const INTERRUPTED: &str = "TOOL_INTERRUPTED";
 pub struct Log {
     events: Vec<Arc<Event>>,
     order: Order,
-    surface: Surface,
-    /// The last events that logged a system prompt and tools.
-    asked: Asked,
+    view: View,
 }
-
-/// The seqs of the requests that logged the system prompt and the tools in force.
-#[derive(Clone, Copy, Debug, Default)]
-struct Asked {
-    system: Option<u64>,
-    tools: Option<u64>,
-}
-
-impl Asked {
-    fn add(&mut self, seq: u64, body: &EventBody) {
-        if let EventBody::StepRequest { system, tools, .. } = body {
-            self.system = system.is_some().then_some(seq).or(self.system);
-            self.tools = tools.is_some().then_some(seq).or(self.tools);
-        }
-    }
-}
-
-/// What the model sees: each visible event by the seq at which it stands. A compaction stands where
-/// what it hides began, everything else at its own seq.
-#[derive(Clone, Debug, Default)]
-struct Surface(BTreeMap<u64, u64>);
 
 /// Why an event cannot be appended, or a log not be loaded: it would not follow from what came
 /// before.
@@ -114,8 +91,7 @@ impl Log {
 
     /// The event of a seq.
     pub fn event(&self, seq: u64) -> Option<&Arc<Event>> {
-        let index = usize::try_from(seq.checked_sub(1)?).ok()?;
-        self.events.get(index)
+        Events(&self.events).get(seq)
     }
 
     /// The seq of the last event; 0 before the first.
@@ -127,15 +103,12 @@ impl Log {
     /// compaction has hidden the compaction itself, whose summary stands where the hidden began
     /// (RUN-16).
     pub fn visible(&self) -> impl DoubleEndedIterator<Item = &Arc<Event>> {
-        let seqs = self.surface.0.values();
-        seqs.filter_map(|seq| self.event(*seq))
+        self.view.seqs().filter_map(|seq| self.event(seq))
     }
 
     /// The messages that follow from what is visible.
     pub fn messages(&self) -> Vec<Message> {
-        self.visible()
-            .filter_map(|event| Message::of(event))
-            .collect()
+        self.view.messages(Events(&self.events))
     }
 
     /// The open turn.
@@ -231,133 +204,91 @@ impl Log {
         if seq < due {
             return Err(refuse(format!("{due} is due: that seq is there already")));
         }
-        limit::check(body).map_err(refuse)?;
+        limit::check(&event).map_err(refuse)?;
         if let EventBody::Compaction { from, to, .. } = body {
-            self.surface
-                .may_hide(&self.events, *from, *to)
-                .map_err(refuse)?;
+            let fits = self.view.may_hide(Events(&self.events), *from, *to);
+            fits.map_err(refuse)?;
         }
         self.order.advance(body).map_err(refuse)?;
-        self.surface.add(seq, body);
-        self.asked.add(seq, body);
+        self.view.add(seq, body);
         self.events.push(event);
         Ok(())
     }
 
-    fn system_of(&self, asked: Asked) -> Option<&str> {
-        match &self.event(asked.system?)?.body {
-            EventBody::StepRequest { system, .. } => system.as_deref(),
-            _ => None,
-        }
-    }
-
-    fn tools_of(&self, asked: Asked) -> Option<&[ToolSchema]> {
-        match &self.event(asked.tools?)?.body {
-            EventBody::StepRequest { tools, .. } => tools.as_deref(),
-            _ => None,
-        }
-    }
-
     /// The request that a step sends now, and the event that logs it.
     pub fn request(
-        &self,
+        &mut self,
         turn: u64,
         step: u64,
         system: String,
         tools: Vec<ToolSchema>,
     ) -> (ModelRequest, EventBody) {
-        let changed_system = self.system_of(self.asked) != Some(system.as_str());
-        let changed_tools = self.tools_of(self.asked) != Some(tools.as_slice());
-        let request = ModelRequest {
-            system,
-            messages: self.messages(),
-            tools,
-        };
+        let events = Events(&self.events);
+        let same_system = self.view.system(events) == Some(system.as_str());
+        let same_tools = self.view.tools(events) == Some(tools.as_slice());
         let body = EventBody::StepRequest {
             turn,
             step,
-            system: changed_system.then(|| request.system.clone()),
-            tools: changed_tools.then(|| request.tools.clone()),
-            sha1: request.sha1(),
+            system: (!same_system).then(|| system.clone()),
+            tools: (!same_tools).then(|| tools.clone()),
+            sha1: self.view.sum(events, &system, &tools),
+        };
+        let request = ModelRequest {
+            system,
+            messages: self.view.messages(events),
+            tools,
         };
         (request, body)
     }
 
     /// The request of a `step/request`, made again from the log up to there and nothing else
-    /// (RUN-11). It has the logged sum, or it is an error.
+    /// (RUN-11). It has the logged sum, or it is an error. Time in the length of the log.
     pub fn rebuild(&self, seq: u64) -> Result<ModelRequest, RebuildError> {
         let Some(EventBody::StepRequest { sha1, .. }) = self.event(seq).map(|event| &event.body)
         else {
             return Err(RebuildError::NoRequest { seq });
         };
-        let (mut surface, mut asked) = (Surface::default(), Asked::default());
+        let mut view = View::default();
         for event in self.events.iter().take_while(|event| event.seq <= seq) {
-            surface.add(event.seq, &event.body);
-            asked.add(event.seq, &event.body);
+            view.add(event.seq, &event.body);
         }
-        let messages = surface.0.values();
-        let messages = messages.filter_map(|seq| Message::of(self.event(*seq)?));
+        let events = Events(&self.events);
         let request = ModelRequest {
-            system: self.system_of(asked).unwrap_or_default().to_owned(),
-            messages: messages.collect(),
-            tools: self.tools_of(asked).unwrap_or_default().to_vec(),
+            system: view.system(events).unwrap_or_default().to_owned(),
+            messages: view.messages(events),
+            tools: view.tools(events).unwrap_or_default().to_vec(),
         };
-        let rebuilt = request.sha1();
-        if rebuilt == *sha1 {
-            Ok(request)
-        } else {
-            Err(RebuildError::Differs {
-                seq,
-                logged: sha1.clone(),
-                rebuilt,
-            })
+        same_sum(seq, sha1, request.sha1())?;
+        Ok(request)
+    }
+
+    /// Checks that every logged request can be rebuilt ([`Log::rebuild`]); the first that cannot is
+    /// the error. Returns how many there are. Time in the length of the log, and for each compaction
+    /// in what it left visible.
+    pub fn verify(&self) -> Result<u64, RebuildError> {
+        let events = Events(&self.events);
+        let mut view = View::default();
+        let mut requests = 0;
+        for event in &self.events {
+            view.add(event.seq, &event.body);
+            if let EventBody::StepRequest { sha1, .. } = &event.body {
+                let system = view.system(events).unwrap_or_default();
+                let tools = view.tools(events).unwrap_or_default();
+                same_sum(event.seq, sha1, view.sum(events, system, tools))?;
+                requests += 1;
+            }
         }
+        Ok(requests)
     }
 }
 
-impl Surface {
-    fn add(&mut self, seq: u64, body: &EventBody) {
-        let at = match body {
-            EventBody::UserMessage { .. } | EventBody::AssistantMessage(_) => seq,
-            EventBody::ToolResult(result) if result.parent.is_none() => seq,
-            EventBody::Compaction { from, to, .. } => {
-                let hidden: Vec<u64> = self.0.range(from..=to).map(|(at, _)| *at).collect();
-                for at in hidden {
-                    self.0.remove(&at);
-                }
-                *from
-            }
-            _ => return,
-        };
-        self.0.insert(at, seq);
+fn same_sum(seq: u64, logged: &str, rebuilt: String) -> Result<(), RebuildError> {
+    if rebuilt == logged {
+        return Ok(());
     }
-
-    /// Whether what stands from `from` to `to` may be hidden.
-    fn may_hide(&self, events: &[Arc<Event>], from: u64, to: u64) -> Result<(), String> {
-        let last = events.len() as u64;
-        if from < 1 || from > to || to > last {
-            return Err(format!(
-                "{from} to {to} is no range of events; it must lie within 1 to {last}"
-            ));
-        }
-        let is_result = |seq: &u64| {
-            let event = events.get(usize::try_from(seq - 1).unwrap_or(usize::MAX));
-            event.is_some_and(|event| matches!(event.body, EventBody::ToolResult(_)))
-        };
-        let mut hidden = self.0.range(from..=to);
-        let Some((first, first_seq)) = hidden.next() else {
-            return Err(format!("nothing visible stands at {from} to {to}"));
-        };
-        if is_result(first_seq) {
-            return Err(format!(
-                "it would hide result {first} and leave the message that called; begin at that message"
-            ));
-        }
-        match self.0.range(to + 1..).next() {
-            Some((left, seq)) if is_result(seq) => Err(format!(
-                "it would leave result {left} and hide the message that called; go on to the last of its results"
-            )),
-            _ => Ok(()),
-        }
-    }
+    Err(RebuildError::Differs {
+        seq,
+        logged: logged.to_owned(),
+        rebuilt,
+    })
 }

@@ -35,8 +35,8 @@ struct Owed {
     uncalled: HashMap<String, VecDeque<usize>>,
     /// How many calls of an id are logged and have no result.
     running: HashMap<String, usize>,
-    /// Calls that calls have made, by the id of the maker and their own.
-    nested: HashMap<(String, String), usize>,
+    /// Calls that calls have made, by the id of the maker, and how many of each id.
+    nested: HashMap<String, HashMap<String, usize>>,
 }
 
 #[derive(Clone, Debug)]
@@ -224,18 +224,19 @@ impl Owed {
                 quoted(parent)
             ));
         }
-        let key = (parent.to_owned(), call.id.clone());
-        *self.nested.entry(key).or_default() += 1;
+        let made = self.nested.entry(parent.to_owned()).or_default();
+        *made.entry(call.id.clone()).or_default() += 1;
         Ok(())
     }
 
     fn result(&mut self, result: &LoggedResult) -> Result<(), String> {
         let id = quoted(&result.call_id);
         if let Some(parent) = &result.parent {
-            let key = (parent.clone(), result.call_id.clone());
-            return take_one(&mut self.nested, &key)
-                .then_some(())
-                .ok_or_else(|| format!("call {} has made no call {id}", quoted(parent)));
+            let made = self.nested.get_mut(parent);
+            return match made.is_some_and(|made| take_one(made, &result.call_id)) {
+                true => Ok(()),
+                false => Err(format!("call {} has made no call {id}", quoted(parent))),
+            };
         }
         match self.calls.front() {
             None => Err(format!("no call waits for a result, {id} neither")),
@@ -250,8 +251,7 @@ impl Owed {
                 take_one(&mut self.running, &result.call_id);
                 if !self.running.contains_key(&result.call_id) {
                     // Calls of a call that has ended come to nothing (RUN-15).
-                    self.nested
-                        .retain(|(parent, _), _| *parent != result.call_id);
+                    self.nested.remove(&result.call_id);
                 }
                 Ok(())
             }
@@ -260,7 +260,7 @@ impl Owed {
 }
 
 /// Counts down, and forgets what has come to nothing. Whether there was something to count.
-fn take_one<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K) -> bool {
+fn take_one(counts: &mut HashMap<String, usize>, key: &str) -> bool {
     match counts.get_mut(key) {
         None => false,
         Some(1) => counts.remove(key).is_some(),

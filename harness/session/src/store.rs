@@ -4,8 +4,8 @@
 //! whole once its line feed is there; what a crash left behind the last one was never promised to
 //! anybody and is cut off.
 
-mod decode;
-mod disk;
+pub(crate) mod decode;
+pub(crate) mod disk;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufReader};
@@ -135,6 +135,17 @@ pub(crate) struct Store {
 }
 
 impl Store {
+    /// A file that holds `durable` events, and `length` bytes with these.
+    pub(crate) fn new(path: PathBuf, disk: Box<dyn Disk>, durable: usize, length: u64) -> Self {
+        Self {
+            path,
+            disk,
+            durable,
+            length,
+            dirty: false,
+        }
+    }
+
     /// How many events are on the disk for certain.
     pub(crate) fn durable(&self) -> usize {
         self.durable
@@ -254,13 +265,7 @@ fn create(
         })
         .expect("strings are always written");
         line.push(b'\n');
-        let mut store = Store {
-            path: path.clone(),
-            disk: Box::new(file),
-            durable: 0,
-            length: 0,
-            dirty: false,
-        };
+        let mut store = Store::new(path.clone(), Box::new(file), 0, 0);
         store.write_lines(&line)?;
         store.write(events)?;
         let entered = sync_folder(&path);
@@ -316,13 +321,8 @@ fn open(path: PathBuf) -> Result<Session, StoreError> {
         .map_err(io("opened"))?;
     lock(&path, &file)?;
     let loaded = decode::read(&path, &mut BufReader::with_capacity(1 << 16, &file))?;
-    let mut store = Store {
-        path: path.clone(),
-        disk: Box::new(file),
-        durable: loaded.log.events().len(),
-        length: loaded.length,
-        dirty: false,
-    };
+    let events = loaded.log.events().len();
+    let mut store = Store::new(path.clone(), Box::new(file), events, loaded.length);
     if loaded.torn > 0 {
         tracing::warn!(path = %path.display(), bytes = loaded.torn, "a torn last line was cut off");
         let cut = store

@@ -10,17 +10,17 @@ use super::{FORMAT, Head, MAX_LINE, StoreError};
 use crate::{Event, Log, SessionHeader};
 
 /// What a file holds.
-pub(super) struct Loaded {
-    pub(super) header: SessionHeader,
-    pub(super) log: Log,
+pub(crate) struct Loaded {
+    pub(crate) header: SessionHeader,
+    pub(crate) log: Log,
     /// How many bytes the whole lines have.
-    pub(super) length: u64,
+    pub(crate) length: u64,
     /// How many bytes are behind them.
-    pub(super) torn: u64,
+    pub(crate) torn: u64,
 }
 
 /// Reads a file to its end.
-pub(super) fn read(path: &Path, reader: &mut impl BufRead) -> Result<Loaded, StoreError> {
+pub(crate) fn read(path: &Path, reader: &mut impl BufRead) -> Result<Loaded, StoreError> {
     let mut lines = Lines {
         path,
         reader,
@@ -159,7 +159,13 @@ fn is_torn_head(bytes: &[u8]) -> bool {
 }
 
 fn event(text: &str) -> Result<Event, String> {
-    serde_json::from_str(text).map_err(|error| clip(&error.to_string()))
+    serde_json::from_str(text).map_err(|error| {
+        let whole = error.to_string();
+        // The reader counts lines from where it began, which is this line.
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let problem = whole.strip_suffix(&place).unwrap_or(&whole);
+        format!("{}, at byte {}", clip(problem), error.column())
+    })
 }
 
 /// A message whose length does not depend on what is in the file.

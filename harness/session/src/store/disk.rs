@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 
 /// A file that is written at its end.
-pub(super) trait Disk: Send {
+pub(crate) trait Disk: Send {
     /// Writes all of it at the end. After an error any part of it may be there.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
