@@ -8,6 +8,7 @@
 mod edit;
 mod form;
 mod load;
+mod messages;
 #[cfg(unix)]
 mod proxy;
 mod result;
@@ -19,6 +20,7 @@ pub use form::{
     Act, Failure, Got, Header, Insert, Life, Mutant, MutantFile, On, ResultRule, Spec, WireRule,
 };
 pub use load::{MutantError, Mutants, mutant_schema};
+pub use messages::{MessageAct, Messages};
 #[cfg(unix)]
 pub use proxy::{hold, tamper};
 pub use trial::{Fate, MutantResult, Power, run, select};

@@ -52,6 +52,27 @@
 //! | `file_fault` | `kind`: `missing` or `inaccessible`; `what` (`source`), `path`: as the harness is given it, else any; `times`, else always: such a look fails |
 //! | `other_world` | the file system of the next mount says that it is of another world than the processes |
 //!
+//! The loop (RUN-10…16, INS-1…24); `session` is the id of one, `main` where it is left out. What is
+//! held and made to fail is arranged as above, and forgotten likewise:
+//!
+//! | op | params → result |
+//! |---|---|
+//! | `compact` | `session`, `summary`, `keep` (0): a summary stands in the place of all that the model saw, but for the last so many turns |
+//! | `resume` | `session`, `cwd`, `torn`, `instructions`: the loop instance ends, the session is written to a file, and another one goes on with what it reads there, after a crash within a write if `torn`, with another cwd or configuration of the instructions where given → `{same}`: whether the events are those that were written |
+//! | `remount` | `instructions`: unloads the instructions and mounts them again, with this configuration or as before |
+//! | `filesystem` | `state`: `absent`, `present`: whether there is a file system service; with nothing mounted, at the next mount |
+//! | `provider_fault` | `what`: `resolve`, `stat`, `read`, `write`; `path`: absolute, else any; `kind` (`inaccessible`), `times`, else always |
+//! | `reject_step` | `session`, `times` (1), `how`: `reject`, `empty`, `strip`, `fail`, `panic`; `reason`, `kind`, `outer` |
+//! | `block_tool` | `name`, `times` (1), `how`: `block`, `deny`, `ask`, `replace`, `context`, `panic_before`, `panic_around`, `panic_after`; `reason`, `value`, `first` |
+//! | `hold` | `what`: `model`, `tool`, `tool_result`, `step`, `resolve`, `stat`, `read`, `write`, and those of `hold_files`; `next` |
+//! | `release_held` | `what`, else everything |
+//! | `wait_held` | `what`, `times` (1): waits until so many were held up since mounting → as `file_looks` |
+//! | `register_tool`, `unregister_tool` | `name`, `description`, `parameters`, `output`, `value`, `error`, `panics`, `timeoutMs`, `isConcurrencySafe`: a tool that does nothing |
+//! | `add_section`, `remove_section` | `name`, `order`, `text`: of the system prompt |
+//! | `log` | `session` → `{events, rebuilt}`: the log, and whether each request in it can be made again |
+//! | `inbox` | `session` → `{pending: [{source, text}]}` |
+//! | `observations` | → `{observed: [{path, kind, write, tool, session}]}`: the `fs/observed` there were |
+//!
 //! The runtime:
 //!
 //! | op | params → result |

@@ -47,6 +47,9 @@ pub struct Reply {
     /// The stream ends before the answer does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
+    /// Nothing comes behind what it said, until it is given up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hang: bool,
 }
 
 /// One call of a tool.

@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::messages::Messages;
+
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -47,6 +49,8 @@ pub enum Edit {
     Trim(Vec<String>),
     /// Pointer → pointer of an object whose members are put into the one there.
     Merge(IndexMap<String, String>),
+    /// Messages of a turn's requests.
+    Messages(Box<Messages>),
 }
 
 /// See [`Edit::Swap`].
@@ -156,6 +160,7 @@ impl Edit {
                     *value = lines.join("\n").trim().into();
                 }
             }),
+            Self::Messages(messages) => messages.apply(root),
             Self::Merge(all) => {
                 for (into, from) in all {
                     merge(root, into, from);

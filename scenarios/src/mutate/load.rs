@@ -31,7 +31,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 13] = files![
+const FILES: [(&str, &str); 15] = files![
     "seam",
     "config",
     "environment",
@@ -45,6 +45,8 @@ const FILES: [(&str, &str); 13] = files![
     "cancel",
     "crash-and-dispose",
     "tool",
+    "runtime",
+    "instructions",
 ];
 
 impl Mutants {

@@ -8,8 +8,11 @@
 
 mod arranged;
 mod control;
+mod files;
+mod looped;
 mod mounted;
 mod params;
+mod plugins;
 mod serve;
 mod stubs;
 #[cfg(test)]
@@ -73,8 +76,18 @@ impl Server {
         Description {
             name: "dsh-harness".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            profiles: vec![Profile::LspBase, Profile::Transient, Profile::Tool],
-            controls: control::NAMES.map(str::to_owned).to_vec(),
+            profiles: vec![
+                Profile::LspBase,
+                Profile::Transient,
+                Profile::Tool,
+                Profile::Runtime,
+                Profile::Instructions,
+            ],
+            controls: control::NAMES
+                .iter()
+                .chain(&looped::NAMES)
+                .map(|name| (*name).to_owned())
+                .collect(),
         }
     }
 
@@ -208,6 +221,7 @@ fn dispatch(
         "mount" => async move { harness.mount(params, cancel).await }.boxed(),
         "query" => async move { harness.query(params, cancel).await }.boxed(),
         "tool" => async move { harness.tool(params, cancel).await }.boxed(),
+        "turn" => async move { harness.turn(params, cancel).await }.boxed(),
         "control" => async move { control::control(&harness, params, cancel).await }.boxed(),
         "unmount" => async move { harness.unmount().await }.boxed(),
         other => {

@@ -92,7 +92,7 @@ pub(crate) fn trials() -> Vec<Trial> {
                     "turn" => Does::Refuses(UNSUPPORTED),
                     _ => Does::Answers(serde_json::json!({})),
                 });
-                let text = "steps:\n  - turn: {as: t, prompt: x, replies: []}\n  - expect: {t: {ok: true}}\n";
+                let text = "steps:\n  - turn: {as: t, prompt: x, replies: [{text: y}]}\n  - expect: {t: {ok: true}}\n";
                 let ran = ran_with(text, Arc::new(double), |_| {});
                 is(&ran, Verdict::NotApplicable, "`turn`");
             },

@@ -85,6 +85,6 @@ fn is_text_of_its_own(way: &[Segment]) -> bool {
             | ["workspace", _, ..]
             | ["steps", "write", _, ..]
             | ["steps", "perform", "do", ..]
-            | ["steps", "turn", "prompt" | "replies", ..]
+            | ["steps", "turn", "prompt", ..]
     )
 }

@@ -56,10 +56,11 @@ impl Checker<'_> {
             || reply.reasoning.is_some()
             || !reply.tool_calls.is_empty()
             || reply.error.is_some()
-            || reply.cut;
+            || reply.cut
+            || reply.hang;
         if !says {
-            let reason = "the model says nothing: give `text`, `reasoning`, `tool_calls`, `error` \
-                          or `cut`";
+            let reason = "the model says nothing: give `text`, `reasoning`, `tool_calls`, `error`, \
+                          `cut` or `hang`";
             self.error(way, reason);
         }
         for (at, call) in reply.tool_calls.iter().enumerate() {

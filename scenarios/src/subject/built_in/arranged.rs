@@ -2,25 +2,16 @@
 //! system and the processes, so that a case can stop the harness in the middle of a look-up.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
-use dsh_harness::fs::{
-    Expected, FileBytes, FileSystem, FsError, FsStat, FsTarget, FsVersion, LocalFileSystem, Source,
-    SourceError, SourceRequest, TextStream, Workspace, WorkspaceError,
-};
-use dsh_harness::kernel::{Cancel, CancelReason, ExecutionWorld};
-use dsh_harness::subprocess::{
-    ChildProcess, LocalSubprocess, ResolveError, SpawnError, SpawnSpec, Subprocess,
-};
+use dsh_harness::kernel::{Cancel, CancelReason};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 /// What can be held up, counted and made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Look {
     /// Looking a workspace up.
     Workspace,
@@ -30,10 +21,39 @@ pub(super) enum Look {
     Executable,
     /// Starting a process.
     Spawn,
+    /// Resolving a path of the tools for files, or of the instructions.
+    Resolve,
+    /// Looking what is at such a path; several paths at once are one look.
+    Stat,
+    /// Reading the content there.
+    Read,
+    /// Writing it.
+    Write,
+    /// The model, before it answers.
+    Model,
+    /// A tool, before it does anything.
+    Tool,
+    /// A tool, when it has done everything and nobody has seen its result.
+    ToolResult,
+    /// A step, before it is decided whether it is entered.
+    Step,
 }
 
 impl Look {
-    const ALL: [Self; 4] = [Self::Workspace, Self::Source, Self::Executable, Self::Spawn];
+    const ALL: [Self; 12] = [
+        Self::Workspace,
+        Self::Source,
+        Self::Executable,
+        Self::Spawn,
+        Self::Resolve,
+        Self::Stat,
+        Self::Read,
+        Self::Write,
+        Self::Model,
+        Self::Tool,
+        Self::ToolResult,
+        Self::Step,
+    ];
 }
 
 /// Why an operation fails that was arranged to.
@@ -57,35 +77,39 @@ pub(super) struct Fault {
     pub(super) times: Option<u64>,
 }
 
-/// How often the harness looked, and what it gave up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// How often the harness looked, what was held up, and what it gave up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Looks {
-    workspace: u64,
-    source: u64,
-    executable: u64,
-    spawn: u64,
+    counts: BTreeMap<Look, u64>,
+    held: BTreeMap<Look, u64>,
     /// Looks that were held up when their caller gave them up.
     cancelled: u64,
 }
 
 impl Looks {
-    fn of(&mut self, what: Look) -> &mut u64 {
-        match what {
-            Look::Workspace => &mut self.workspace,
-            Look::Source => &mut self.source,
-            Look::Executable => &mut self.executable,
-            Look::Spawn => &mut self.spawn,
-        }
+    /// How often it was looked.
+    pub(super) fn count(&self, what: Look) -> u64 {
+        self.counts.get(&what).copied().unwrap_or_default()
     }
 
-    /// How often it was looked.
-    pub(super) fn count(mut self, what: Look) -> u64 {
-        *self.of(what)
+    /// How many of them were held up, those that went on included.
+    pub(super) fn held(&self, what: Look) -> u64 {
+        self.held.get(&what).copied().unwrap_or_default()
     }
 
     /// How many of them were given up.
-    pub(super) const fn given_up(self) -> u64 {
+    pub(super) const fn given_up(&self) -> u64 {
         self.cancelled
+    }
+
+    /// As `file_looks` tells it.
+    pub(super) fn told(&self) -> Value {
+        let mut told = json!({"cancelled": self.cancelled});
+        for look in Look::ALL {
+            let name = json!(look);
+            told[name.as_str().unwrap_or_default()] = self.count(look).into();
+        }
+        told
     }
 }
 
@@ -106,6 +130,7 @@ pub(super) struct Arranged {
     openings: watch::Sender<BTreeMap<Look, u64>>,
     looks: watch::Sender<Looks>,
     other_world: Mutex<bool>,
+    no_files: Mutex<bool>,
 }
 
 impl Arranged {
@@ -139,28 +164,49 @@ impl Arranged {
         *lock(&self.other_world) = true;
     }
 
+    /// Whether the files are of another world than the processes.
+    pub(super) fn worlds_differ(&self) -> bool {
+        *lock(&self.other_world)
+    }
+
+    /// Says whether the next mount has files.
+    pub(super) fn without_files(&self, without: bool) {
+        *lock(&self.no_files) = without;
+    }
+
+    /// Whether the next mount has no files.
+    pub(super) fn has_no_files(&self) -> bool {
+        *lock(&self.no_files)
+    }
+
     /// How often it was looked so far.
     pub(super) fn looks(&self) -> Looks {
-        *self.looks.borrow()
+        self.looks.borrow().clone()
     }
 
     /// Waits until the looks are so.
-    pub(super) async fn looked(&self, enough: impl Fn(Looks) -> bool) -> Looks {
+    pub(super) async fn looked(&self, enough: impl Fn(&Looks) -> bool) -> Looks {
         let mut looks = self.looks.subscribe();
-        match looks.wait_for(|looks| enough(*looks)).await {
-            Ok(looks) => *looks,
+        match looks.wait_for(|looks| enough(looks)).await {
+            Ok(looks) => looks.clone(),
             // The sender is `self`.
             Err(_) => self.looks(),
         }
     }
 
     /// Counts, waits at the gate, and says what to fail with.
-    async fn pass(
+    pub(super) async fn pass(
         &self,
         what: Look,
         path: &str,
         cancel: &Cancel,
     ) -> Result<Option<FaultKind>, CancelReason> {
+        self.gate(what, cancel).await?;
+        Ok(self.fault(what, path))
+    }
+
+    /// Counts, and waits at the gate.
+    pub(super) async fn gate(&self, what: Look, cancel: &Cancel) -> Result<(), CancelReason> {
         let opening = {
             let mut gates = lock(&self.gates);
             let held = gates.get_mut(&what).is_some_and(Gate::takes);
@@ -174,7 +220,13 @@ impl Arranged {
             arranged: self,
             armed: opening.is_some(),
         };
-        self.looks.send_modify(|looks| *looks.of(what) += 1);
+        let is_held = held.armed;
+        self.looks.send_modify(|looks| {
+            *looks.counts.entry(what).or_default() += 1;
+            if is_held {
+                *looks.held.entry(what).or_default() += 1;
+            }
+        });
         if let Some((mut openings, before)) = opening {
             let opened = openings
                 .wait_for(|openings| openings.get(&what).is_some_and(|count| *count > before));
@@ -185,10 +237,11 @@ impl Arranged {
             }
         }
         held.disarm();
-        Ok(self.fault(what, path))
+        Ok(())
     }
 
-    fn fault(&self, what: Look, path: &str) -> Option<FaultKind> {
+    /// What an operation was arranged to fail with; counted.
+    pub(super) fn fault(&self, what: Look, path: &str) -> Option<FaultKind> {
         let mut faults = lock(&self.faults);
         let meant = |fault: &Fault| {
             fault.what == what && fault.path.as_deref().is_none_or(|meant| meant == path)
@@ -238,181 +291,6 @@ impl Drop for GivenUp<'_> {
             self.arranged
                 .looks
                 .send_modify(|looks| looks.cancelled += 1);
-        }
-    }
-}
-
-/// The files of this machine, behind what was arranged.
-pub(super) struct Files {
-    inner: LocalFileSystem,
-    world: ExecutionWorld,
-    arranged: Arc<Arranged>,
-}
-
-impl Files {
-    pub(super) fn new(arranged: Arc<Arranged>) -> Self {
-        let world = if *lock(&arranged.other_world) {
-            ExecutionWorld::named("elsewhere")
-        } else {
-            ExecutionWorld::local()
-        };
-        Self {
-            inner: LocalFileSystem::new(),
-            world,
-            arranged,
-        }
-    }
-
-    /// Ends the reads that still run, and waits for them.
-    pub(super) async fn close(&self) {
-        self.inner.close().await;
-    }
-}
-
-/// What the system would say, by the one who arranged it.
-const REASON: &str = "permission denied (arranged by the case)";
-
-#[async_trait]
-impl FileSystem for Files {
-    fn world(&self) -> &ExecutionWorld {
-        &self.world
-    }
-
-    async fn workspace(&self, root: &str, cancel: &Cancel) -> Result<Workspace, WorkspaceError> {
-        let fault = self.arranged.pass(Look::Workspace, root, cancel).await;
-        let root = root.to_owned();
-        match fault.map_err(WorkspaceError::Cancelled)? {
-            None => self.inner.workspace(&root, cancel).await,
-            Some(FaultKind::Missing) => Err(WorkspaceError::Missing { root }),
-            Some(FaultKind::Inaccessible) => Err(WorkspaceError::Inaccessible {
-                root,
-                reason: REASON.to_owned(),
-            }),
-        }
-    }
-
-    async fn read_source(
-        &self,
-        request: SourceRequest,
-        cancel: &Cancel,
-    ) -> Result<Source, SourceError> {
-        let path = request.file_path.clone();
-        let fault = self.arranged.pass(Look::Source, &path, cancel).await;
-        match fault.map_err(SourceError::Cancelled)? {
-            None => self.inner.read_source(request, cancel).await,
-            Some(FaultKind::Missing) => Err(SourceError::Missing { path }),
-            Some(FaultKind::Inaccessible) => Err(SourceError::Inaccessible {
-                path,
-                reason: REASON.to_owned(),
-            }),
-        }
-    }
-
-    async fn resolve(
-        &self,
-        base: Option<&str>,
-        path: &str,
-        cancel: &Cancel,
-    ) -> Result<FsTarget, FsError> {
-        self.inner.resolve(base, path, cancel).await
-    }
-
-    async fn stat(&self, target: &FsTarget, cancel: &Cancel) -> Result<FsStat, FsError> {
-        self.inner.stat(target, cancel).await
-    }
-
-    async fn probe(
-        &self,
-        paths: &[PathBuf],
-        cancel: &Cancel,
-    ) -> Result<Vec<Result<FsStat, FsError>>, CancelReason> {
-        self.inner.probe(paths, cancel).await
-    }
-
-    async fn names(
-        &self,
-        directory: &Path,
-        most: usize,
-        cancel: &Cancel,
-    ) -> Result<Vec<OsString>, FsError> {
-        self.inner.names(directory, most, cancel).await
-    }
-
-    async fn read_bytes(
-        &self,
-        target: &FsTarget,
-        limit: u64,
-        cancel: &Cancel,
-    ) -> Result<FileBytes, FsError> {
-        self.inner.read_bytes(target, limit, cancel).await
-    }
-
-    async fn stream_text(
-        &self,
-        target: &FsTarget,
-        cancel: &Cancel,
-    ) -> Result<Box<dyn TextStream>, FsError> {
-        self.inner.stream_text(target, cancel).await
-    }
-
-    async fn write(
-        &self,
-        target: &FsTarget,
-        bytes: Vec<u8>,
-        expected: Expected,
-        cancel: &Cancel,
-    ) -> Result<FsVersion, FsError> {
-        self.inner.write(target, bytes, expected, cancel).await
-    }
-}
-
-/// The processes of this machine, behind what was arranged.
-pub(super) struct Processes {
-    inner: LocalSubprocess,
-    arranged: Arc<Arranged>,
-}
-
-impl Processes {
-    pub(super) fn new(inner: LocalSubprocess, arranged: Arc<Arranged>) -> Self {
-        Self { inner, arranged }
-    }
-}
-
-#[async_trait]
-impl Subprocess for Processes {
-    fn world(&self) -> &ExecutionWorld {
-        self.inner.world()
-    }
-
-    async fn resolve_executable(
-        &self,
-        command: &str,
-        env: &BTreeMap<String, String>,
-        cancel: &Cancel,
-    ) -> Result<PathBuf, ResolveError> {
-        let fault = self.arranged.pass(Look::Executable, command, cancel).await;
-        let command = command.to_owned();
-        match fault {
-            Err(_) => Err(ResolveError::Cancelled { command }),
-            Ok(None) => self.inner.resolve_executable(&command, env, cancel).await,
-            Ok(Some(_)) => Err(ResolveError::Missing {
-                command,
-                searched: "anywhere (arranged by the case)".to_owned(),
-            }),
-        }
-    }
-
-    async fn spawn(&self, spec: SpawnSpec) -> Result<ChildProcess, SpawnError> {
-        let name = spec.executable.display().to_string();
-        // A start cannot be cancelled; it is given up by dropping it.
-        let never = Cancel::new();
-        match self.arranged.pass(Look::Spawn, &name, &never).await {
-            Ok(Some(_)) => Err(SpawnError {
-                executable: spec.executable,
-                cwd: spec.cwd,
-                reason: REASON.to_owned(),
-            }),
-            _ => self.inner.spawn(spec).await,
         }
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::{CallError, UNSUPPORTED};
 use super::arranged::{Fault, FaultKind, Look, lock};
+use super::looped;
 use super::mounted::{Harness, failed};
 use super::stubs::{Register, Stub};
 use super::{INVALID_PARAMS, Outcome, nothing, params, refused};
@@ -170,6 +171,7 @@ pub(super) async fn control(harness: &Harness, params: Value, cancel: Cancel) ->
             let DropRuntime { panic } = params::read("drop", params)?;
             harness.drop_runtime(panic).await
         }
+        op if looped::NAMES.contains(&op) => looped::control(harness, op, params, &cancel).await,
         other => {
             let told = format!("this harness has no control {other:?}");
             Err(refused(UNSUPPORTED, told))
@@ -233,7 +235,7 @@ async fn arrange(harness: &Harness, op: &str, params: Value, cancel: &Cancel) ->
         }
         "wait_files" => {
             let WaitFiles { what, times } = params::read("wait_files", params)?;
-            let seen = |looks: super::arranged::Looks| match what {
+            let seen = |looks: &super::arranged::Looks| match what {
                 WaitFor::Workspace => looks.count(Look::Workspace),
                 WaitFor::Source => looks.count(Look::Source),
                 WaitFor::Executable => looks.count(Look::Executable),
@@ -241,11 +243,11 @@ async fn arrange(harness: &Harness, op: &str, params: Value, cancel: &Cancel) ->
                 WaitFor::Cancelled => looks.given_up(),
             };
             let looks = given_up(cancel, arranged.looked(|looks| seen(looks) >= times)).await?;
-            return Ok(json!(looks));
+            return Ok(looks.told());
         }
         "file_looks" => {
             let NoParams {} = params::read("file_looks", params)?;
-            return Ok(json!(arranged.looks()));
+            return Ok(arranged.looks().told());
         }
         "file_fault" => {
             let FileFault {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +13,7 @@ use dsh_harness::kernel::{
 };
 use dsh_harness::lsp::{LspError, LspService, QueryRequest};
 use dsh_harness::lsp_stdio::{LspStdioConfig, LspStdioPlugin};
-use dsh_harness::session::Session;
+use dsh_harness::session::{Session, SessionHeader};
 use dsh_harness::subprocess::{LocalSubprocess, Subprocess, SubprocessLocalPlugin};
 use dsh_harness::tools::{ToolCall, ToolRegistry};
 use dsh_harness::{MountError, Runtime};
@@ -21,7 +22,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::super::{CallError, MountParams, QueryParams, ToolOutcome, ToolParams};
-use super::arranged::{Arranged, Files, Processes, lock};
+use super::arranged::{Arranged, lock};
+use super::files::{Files, Processes};
+use super::looped::{Loops, MAIN};
+use super::plugins::Plugins;
 use super::stubs::Stubs;
 use super::{NOT_MOUNTED, Outcome, nothing, params, refused};
 
@@ -60,6 +64,8 @@ pub(super) struct Mounted {
     files: Arc<Files>,
     processes: Arc<dyn Subprocess>,
     pub(super) stubs: Stubs,
+    pub(super) loops: Loops,
+    pub(super) plugins: Plugins,
     hosts: Mutex<Hosts>,
 }
 
@@ -74,14 +80,16 @@ impl Harness {
     pub(super) async fn mount(&self, params: Value, cancel: Cancel) -> Outcome {
         let params: MountParams = params::read("mount", params)?;
         let deployment = params::deployment(&params)?;
-        let session = params::session(&params.session)?;
+        let asked = params::tools(params.tools)?;
+        let session = params::session(MAIN, &params.session)?;
+        let variables = params.environment.clone();
         let environment = params::environment(params.environment)?;
         let arranged = self.begin(&cancel)?;
         // However this ends, also dropped: no mount is under way afterwards.
         let _mounting = Mounting(self);
         let files = Arc::new(Files::new(Arc::clone(&arranged)));
         let local = LocalSubprocess::new(environment);
-        let processes: Arc<dyn Subprocess> = Arc::new(Processes::new(local, arranged));
+        let processes: Arc<dyn Subprocess> = Arc::new(Processes::new(local, Arc::clone(&arranged)));
         let mounted = Runtime::builder()
             .deployment(deployment)
             .file_system(Arc::clone(&files) as Arc<dyn FileSystem>)
@@ -99,7 +107,34 @@ impl Harness {
         let Some(seam) = runtime.lsp() else {
             return Err(refused("MOUNT_FAILED", "the seam did not start"));
         };
+        let runtime = Arc::new(runtime);
         let tools = runtime.tools();
+        let owns_files = params.host.is_null();
+        let plugins = Plugins::new(&runtime, Arc::clone(&files), owns_files, &variables);
+        let with_files = !arranged.has_no_files();
+        let besides = tokio::select! {
+            biased;
+            reason = cancel.cancelled() => {
+                Err(refused("MOUNT_CANCELLED", format!("it was not mounted: {reason}")))
+            }
+            mounted = plugins.mount(asked, params.instructions, with_files) => mounted,
+        };
+        if let Err(error) = besides {
+            // What cannot be undone is of no interest beside why it has to be.
+            let _ = runtime.dispose().await;
+            files.close().await;
+            lock(&self.state).arranged = Arc::default();
+            return Err(error);
+        }
+        let main = session.clone().unwrap_or_else(|| {
+            Session::new(SessionHeader {
+                id: MAIN.to_owned(),
+                cwd: None,
+            })
+        });
+        let temp = variables.get("TMPDIR").and_then(Value::as_str);
+        let temp = temp.map_or_else(std::env::temp_dir, PathBuf::from);
+        let loops = Loops::new(&runtime, &arranged, main, temp);
         let mut state = lock(&self.state);
         state.held = Some(Held {
             seam: Arc::clone(&seam),
@@ -107,7 +142,9 @@ impl Harness {
             session,
         });
         state.mounted = Some(Arc::new(Mounted {
-            runtime: Mutex::new(Some(Arc::new(runtime))),
+            runtime: Mutex::new(Some(runtime)),
+            loops,
+            plugins,
             seam,
             files,
             processes,
@@ -160,8 +197,13 @@ impl Harness {
         } = params::read("tool", params)?;
         let held = self.held()?;
         let session = match session {
-            Some(given) => params::session(&given)?,
-            None => held.session,
+            Some(given) => params::session("session", &given)?,
+            // A session that was resumed is another object, and the same session.
+            None if held.session.is_some() => match self.mounted() {
+                Ok(mounted) => mounted.loops.main(),
+                Err(_) => held.session,
+            },
+            None => None,
         };
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         let call = ToolCall {
@@ -179,6 +221,10 @@ impl Harness {
             presentation: card.and_then(|card| serde_json::to_value(card).ok()),
         };
         serde_json::to_value(outcome).map_err(|error| refused("PANICKED", error.to_string()))
+    }
+
+    pub(super) async fn turn(&self, params: Value, cancel: Cancel) -> Outcome {
+        self.mounted()?.loops.turn(params, cancel).await
     }
 
     /// Disposes. Any number of callers wait for the same end; with nothing mounted there is nothing
@@ -379,6 +425,7 @@ impl Mounted {
         };
         let hosts = futures::future::join_all(hosts.iter().map(|host| host.dispose()));
         let (ended, hosts) = futures::future::join(runtime, hosts).await;
+        self.loops.close().await;
         self.files.close().await;
         hosts.into_iter().fold(ended, Result::and)
     }

@@ -10,7 +10,8 @@ use dsh_harness::{Deployment, RowConfig};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::super::{CallError, MountParams, UNSUPPORTED};
+use super::super::{CallError, MountParams};
+use super::plugins::Asked;
 use super::{INVALID_PARAMS, refused};
 
 /// The params of a request as what they should be.
@@ -19,18 +20,11 @@ pub(super) fn read<T: DeserializeOwned>(method: &str, params: Value) -> Result<T
         .map_err(|error| refused(INVALID_PARAMS, format!("the params of {method}: {error}")))
 }
 
-/// The rows that `mount` asks for.
+/// The rows that `mount` asks for. Without a host the files are no row: they may come and go.
 pub(super) fn deployment(params: &MountParams) -> Result<Deployment, CallError> {
-    if !params.instructions.is_null() {
-        let told = "this harness has no workspace instructions yet; leave `instructions` null";
-        return Err(refused(UNSUPPORTED, told));
-    }
-    let mut rows = vec![
-        RowConfig::FsLocal,
-        RowConfig::SubprocessLocal,
-        RowConfig::Lsp,
-    ];
+    let mut rows = vec![RowConfig::SubprocessLocal, RowConfig::Lsp];
     if !params.host.is_null() {
+        rows.insert(0, RowConfig::FsLocal);
         rows.push(RowConfig::LspStdio(host(params.host.clone())?));
     }
     if !params.tool.is_null() {
@@ -41,6 +35,14 @@ pub(super) fn deployment(params: &MountParams) -> Result<Deployment, CallError> 
     Ok(rows
         .into_iter()
         .fold(Deployment::default(), Deployment::with_row))
+}
+
+/// What `mount` asks for besides.
+pub(super) fn tools(value: Value) -> Result<Asked, CallError> {
+    match value {
+        Value::Null => Ok(Asked::default()),
+        value => read("mount", value),
+    }
 }
 
 /// The configuration of a host.
@@ -68,7 +70,7 @@ pub(super) fn environment(
 }
 
 /// A session `{cwd}`; null for none at all.
-pub(super) fn session(value: &Value) -> Result<Option<Session>, CallError> {
+pub(super) fn session(id: &str, value: &Value) -> Result<Option<Session>, CallError> {
     let cwd = match value {
         Value::Null => return Ok(None),
         Value::Object(members) => members.get("cwd").unwrap_or(&Value::Null),
@@ -86,7 +88,7 @@ pub(super) fn session(value: &Value) -> Result<Option<Session>, CallError> {
         }
     };
     Ok(Some(Session::new(SessionHeader {
-        id: "session".to_owned(),
+        id: id.to_owned(),
         cwd,
     })))
 }

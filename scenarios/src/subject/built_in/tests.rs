@@ -221,7 +221,9 @@ async fn what_cannot_be_mounted_is_refused_with_its_code_and_leaves_nothing() {
         (json!({"host": host()}), "LSP_CONFIG_INVALID"),
         (json!({"tool": {"timeoutMs": 0}}), "LSP_CONFIG_INVALID"),
         (json!({"tool": {"nothing": 0}}), "LSP_CONFIG_INVALID"),
-        (json!({"instructions": {}}), UNSUPPORTED),
+        (json!({"instructions": {}}), "CONFIG_INVALID"),
+        (json!({"tools": {"codeMod": {}}}), INVALID_PARAMS),
+        (json!({"tools": {"files": {"limits": 1}}}), "CONFIG_INVALID"),
         (json!({"environment": {"A": 1}}), INVALID_PARAMS),
         (json!({"session": 1}), INVALID_PARAMS),
         (json!("nothing"), INVALID_PARAMS),
@@ -230,8 +232,10 @@ async fn what_cannot_be_mounted_is_refused_with_its_code_and_leaves_nothing() {
         assert_eq!(code(outcome), expected, "{params}");
     }
     let outcome = ask(&server, "turn", json!({})).await;
-    assert_eq!(code(outcome), UNSUPPORTED);
+    assert_eq!(code(outcome), NOT_MOUNTED);
     let outcome = control(&server, json!({"op": "compact"})).await;
+    assert_eq!(code(outcome), NOT_MOUNTED);
+    let outcome = control(&server, json!({"op": "compacted"})).await;
     assert_eq!(code(outcome), UNSUPPORTED);
     ask(
         &server,
@@ -299,7 +303,7 @@ async fn what_is_held_up_can_be_given_up_and_is_counted() {
 #[tokio::test]
 async fn a_gate_holds_as_many_as_it_was_told_and_opens_for_all() {
     let arranged = Arc::new(arranged::Arranged::default());
-    let files = arranged::Files::new(Arc::clone(&arranged));
+    let files = files::Files::new(Arc::clone(&arranged));
     let cancel = Cancel::new();
     let root = std::env::temp_dir().to_str().unwrap().to_owned();
     arranged.hold(arranged::Look::Workspace, Some(1));

@@ -112,7 +112,7 @@ async fn errors_carry_their_codes() {
     let mut client = Client::new();
     for (method, params, number, code) in [
         ("fly", json!({}), METHOD_NOT_FOUND, "UNSUPPORTED"),
-        ("turn", json!({}), METHOD_NOT_FOUND, "UNSUPPORTED"),
+        ("turn", json!({}), FAILED, "NOT_MOUNTED"),
         ("query", json!({}), super::INVALID_PARAMS, "INVALID_PARAMS"),
         ("unmount", json!(null), 0, ""),
         (
