@@ -12,7 +12,7 @@ use dsh_scenarios::{Clauses, Evidence};
 use serde_json::Value;
 
 /// Each crate of ours, and the crates of ours that it may depend on, for tests too.
-const MAY_DEPEND_ON: [(&str, &[&str]); 17] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 19] = [
     ("dsh-kernel", &[]),
     ("dsh-fs", &["dsh-kernel"]),
     ("dsh-subprocess", &["dsh-kernel"]),
@@ -37,6 +37,14 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 17] = [
     (
         "dsh-tool-fs",
         &["dsh-kernel", "dsh-fs", "dsh-tools", "dsh-session"],
+    ),
+    (
+        "dsh-model-openai",
+        &["dsh-kernel", "dsh-session", "dsh-agent"],
+    ),
+    (
+        "dsh-code-mode",
+        &["dsh-kernel", "dsh-session", "dsh-tools", "dsh-agent"],
     ),
     ("dsh-harness", HARNESS),
     ("dsh-transcript", &[]),
@@ -163,7 +171,7 @@ const PROBES: [u32; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 17];
 const PENDING: [&str; 0] = [];
 
 /// Modules that compute and do nothing else: they can be tested without a process and a clock.
-const CORES: [&str; 36] = [
+const CORES: [&str; 41] = [
     "harness/kernel/src/plan",
     "harness/lsp/src/extension",
     "harness/lsp-stdio/src/framing",
@@ -179,6 +187,11 @@ const CORES: [&str; 36] = [
     "harness/tool-lsp/src/present",
     "harness/tool-lsp/src/render",
     "harness/tool-lsp/src/uri",
+    "harness/model-openai/src/assemble",
+    "harness/model-openai/src/request",
+    "harness/model-openai/src/sse",
+    "harness/code-mode/src/names",
+    "harness/code-mode/src/text",
     "fake-servers/src/engine",
     "fake-servers/src/script/check",
     "fake-servers/src/script/template",

@@ -17,11 +17,6 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text itself, for the one header that carries it.
-    pub(crate) fn expose(&self) -> &str {
-        &self.0
-    }
-
     /// `text` without the secret, wherever it stands in there: servers quote what they refuse.
     pub(crate) fn hide_in(&self, text: &str) -> String {
         if self.0.is_empty() {
