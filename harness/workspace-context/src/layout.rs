@@ -29,20 +29,16 @@ pub(crate) type Rank = (Option<usize>, PathBuf, usize);
 impl Scope {
     /// The scope as the log names it.
     pub(crate) fn key(&self) -> String {
-        key(&self.area, &self.shown)
+        if self.area == "." && self.rank.0.is_some() {
+            format!("./{}", self.shown)
+        } else {
+            self.shown.clone()
+        }
     }
 
     /// The directory: candidates of one are compared with one another.
     pub(crate) fn dir(&self) -> &Path {
         &self.rank.1
-    }
-}
-
-fn key(area: &str, shown: &str) -> String {
-    if area == "." {
-        format!("./{shown}")
-    } else {
-        shown.to_owned()
     }
 }
 
@@ -83,7 +79,8 @@ impl Layout {
         if let Some(home) = &settings.home {
             layout.chain.push(Scope {
                 path: home.dir.join(GLOBAL),
-                area: home.shown.to_owned(),
+                // It applies everywhere.
+                area: ".".to_owned(),
                 shown: format!("{}/{GLOBAL}", home.shown),
                 rank: (None, home.dir.clone(), 0),
             });

@@ -172,7 +172,10 @@ fn the_most_specific_file_is_cut_on_a_character_boundary() {
 /// INS-11, INS-12: down to the frame with the notice, and then to nothing.
 #[test]
 fn where_not_even_the_notice_fits_there_is_no_message() {
-    let sections = [listed("A", "one"), listed("b/A", "two")];
+    let sections = [
+        listed("A", &"a".repeat(500)),
+        listed("b/A", &"b".repeat(500)),
+    ];
     let notice = (1..2000)
         .find_map(|budget| render(&sections, true, budget))
         .expect("some budget is enough for a notice");

@@ -3,8 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
 
 use super::world::{Conversation, Files, limits, look, settings};
 use crate::layout::Layout;
@@ -49,8 +51,7 @@ const TOUCHED: [&str; 6] = [
     "/q/f",
 ];
 
-/// A configuration: names in order, how many of them are overlays is told apart by the fingerprint
-/// alone, and the working directory.
+/// A configuration, and the working directory.
 struct Shape {
     base: &'static [&'static str],
     local: &'static [&'static str],
@@ -90,6 +91,10 @@ const SHAPES: [Shape; 5] = [
         max_bytes: usize::MAX - 1,
     },
 ];
+
+/// The layouts of the shapes.
+static LAYOUTS: LazyLock<Vec<Layout>> =
+    LazyLock::new(|| SHAPES.iter().map(Shape::layout).collect());
 
 impl Shape {
     fn layout(&self) -> Layout {
@@ -216,7 +221,7 @@ fn shown(path: &str) -> String {
 
 fn area(path: &str) -> String {
     let dir = parent(path);
-    if dir == "/p" {
+    if dir == "/p" || dir == "/h" {
         ".".to_owned()
     } else {
         shown(dir)
@@ -362,9 +367,7 @@ impl Reference {
     }
 
     fn is_whole(&self, quiet: bool) -> bool {
-        let same = |seen: &Seen| {
-            SHAPES[seen.shape].layout().fingerprint == SHAPES[self.shape].layout().fingerprint
-        };
+        let same = |seen: &Seen| seen.shape == self.shape;
         let mut visible = self.seen.iter().filter(|seen| !seen.hidden).rev();
         let latest = visible.clone().next();
         let baseline = visible.find(|seen| seen.message.whole);
@@ -465,7 +468,7 @@ impl Run {
             &self.conversation.log,
             &mut self.tracker,
             occasion,
-            &shape.layout(),
+            &LAYOUTS[self.reference.shape],
             limits(shape.max_bytes),
         );
         let (expected, certain) = self.reference.expected(&self.files, touched);
