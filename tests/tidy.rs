@@ -12,7 +12,7 @@ use dsh_scenarios::{Clauses, Evidence};
 use serde_json::Value;
 
 /// Each crate of ours, and the crates of ours that it may depend on, for tests too.
-const MAY_DEPEND_ON: [(&str, &[&str]); 19] = [
+const MAY_DEPEND_ON: [(&str, &[&str]); 20] = [
     ("dsh-kernel", &[]),
     ("dsh-fs", &["dsh-kernel"]),
     ("dsh-subprocess", &["dsh-kernel"]),
@@ -36,7 +36,18 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 19] = [
     ),
     (
         "dsh-tool-fs",
+    "dsh-workspace-context",
         &["dsh-kernel", "dsh-fs", "dsh-tools", "dsh-session"],
+    ),
+    (
+        "dsh-workspace-context",
+        &[
+            "dsh-kernel",
+            "dsh-fs",
+            "dsh-tools",
+            "dsh-session",
+            "dsh-agent",
+        ],
     ),
     (
         "dsh-model-openai",
@@ -171,7 +182,7 @@ const PROBES: [u32; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 17];
 const PENDING: [&str; 0] = [];
 
 /// Modules that compute and do nothing else: they can be tested without a process and a clock.
-const CORES: [&str; 41] = [
+const CORES: [&str; 50] = [
     "harness/kernel/src/plan",
     "harness/lsp/src/extension",
     "harness/lsp-stdio/src/framing",
@@ -192,6 +203,15 @@ const CORES: [&str; 41] = [
     "harness/model-openai/src/sse",
     "harness/code-mode/src/names",
     "harness/code-mode/src/text",
+    "harness/workspace-context/src/digest",
+    "harness/workspace-context/src/escape",
+    "harness/workspace-context/src/layout",
+    "harness/workspace-context/src/reconcile",
+    "harness/workspace-context/src/render",
+    "harness/workspace-context/src/round",
+    "harness/workspace-context/src/source",
+    "harness/workspace-context/src/state",
+    "harness/workspace-context/src/tracker",
     "fake-servers/src/engine",
     "fake-servers/src/script/check",
     "fake-servers/src/script/template",

@@ -146,6 +146,8 @@ impl Layout {
             .ancestors()
             .skip(1)
             .take_while(|dir| *dir != self.cwd)
+            // The log is text, and could not say which directory it was.
+            .filter(|dir| dir.to_str().is_some())
             .collect();
         dirs.reverse();
         dirs.iter().flat_map(|dir| self.scopes_in(dir)).collect()

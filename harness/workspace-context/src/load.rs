@@ -104,6 +104,16 @@ async fn read(
     }
 }
 
+/// Whether a text looks like what a version control system writes in the place of a link where there
+/// are none. It is used as it is all the same (INS-24).
+fn names_another_file(text: &str) -> bool {
+    let name = text.trim();
+    let is_document = Path::new(name)
+        .extension()
+        .is_some_and(|extension| extension == "md");
+    is_document && name.len() < 256 && !name.contains(char::is_whitespace)
+}
+
 async fn read_text(
     files: &dyn FileSystem,
     target: &FsTarget,
@@ -126,8 +136,30 @@ async fn read_text(
         tracing::warn!(path = %target.display_path, "instructions are not UTF-8, and are not used");
         return Ok(Read::Failed);
     };
+    if names_another_file(&text) {
+        tracing::warn!(
+            path = %target.display_path,
+            text = text.trim(),
+            "instructions hold nothing but the name of a file: a link that was checked out as text?"
+        );
+    }
     Ok(Read::Text {
         text,
         version: stream.version().as_str().to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_became_text_is_noticed() {
+        for name in ["CLAUDE.md", "../docs/AGENTS.md\n"] {
+            assert!(names_another_file(name), "{name}");
+        }
+        for text in ["", "read CLAUDE.md", "# Rules\n", ".md", "a.txt"] {
+            assert!(!names_another_file(text), "{text}");
+        }
+    }
 }
