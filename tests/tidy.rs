@@ -36,7 +36,6 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 20] = [
     ),
     (
         "dsh-tool-fs",
-    "dsh-workspace-context",
         &["dsh-kernel", "dsh-fs", "dsh-tools", "dsh-session"],
     ),
     (
@@ -105,6 +104,7 @@ const HARNESS: &[&str] = &[
     "dsh-lsp-stdio",
     "dsh-tool-lsp",
     "dsh-tool-fs",
+    "dsh-workspace-context",
 ];
 
 /// Language servers that people know, besides those of the catalogue.
