@@ -68,7 +68,7 @@ pub(crate) fn stat_of(metadata: &Metadata) -> FsStat {
     let kind = kind_of(metadata.file_type());
     FsStat {
         kind,
-        size: (kind == FileKind::File).then(|| metadata.len()),
+        size: (kind == FileKind::File).then_some(metadata.len()),
         version: version_of(metadata),
     }
 }

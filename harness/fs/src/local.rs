@@ -86,7 +86,8 @@ impl Hopper {
         cancel: &Cancel,
         work: impl FnOnce(&Stop) -> Result<T, CancelReason> + Send + 'static,
     ) -> Result<T, CancelReason> {
-        let outcome = self.start(cancel, work)?.await;
+        let given_up = GivenUp(cancel.child());
+        let outcome = self.start(&given_up.0, work)?.await;
         outcome.unwrap_or_else(|error| Err(lost(error)))
     }
 
@@ -106,6 +107,15 @@ impl Hopper {
             stop.check()?;
             work(&stop)
         }))
+    }
+}
+
+/// Stops the work of a caller that is dropped without being cancelled.
+struct GivenUp(Cancel);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        self.0.cancel(CancelReason::Caller);
     }
 }
 

@@ -98,9 +98,9 @@ async fn measure(size: u64) -> bool {
 fn fill(path: &Path, size: u64) -> (u64, u64) {
     let block: String = LINES
         .iter()
+        .flat_map(|line| [*line, "\n"])
         .cycle()
-        .take(40_000)
-        .map(|line| format!("{line}\n"))
+        .take(80_000)
         .collect();
     let mut file = std::fs::File::create(path).expect("made");
     let (mut bytes, mut lines) = (0, 0);

@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    fn result(value: Value) -> ToolResult {
+    fn result(value: &Value) -> ToolResult {
         serde_json::from_value(json!({
             "callId": "1", "name": "x", "isError": false, "value": value, "content": [],
         }))
@@ -136,14 +136,14 @@ mod tests {
             "lines": [{"number": 2, "text": "x"}, {"number": 3, "text": "y"}],
         });
         check(
-            read_result(&result(value)),
+            read_result(&result(&value)),
             "read",
             "Read /w/a: lines 2-3 of 9",
             &[Some(2)],
         );
         let empty = json!({"path": "/w/a", "offset": 1, "totalLines": 0, "lines": []});
         check(
-            read_result(&result(empty)),
+            read_result(&result(&empty)),
             "read",
             "Read /w/a: empty",
             &[None],
@@ -156,7 +156,7 @@ mod tests {
         );
         let written = json!({"path": "/w/a", "bytes": 3, "created": true});
         check(
-            write_result(&result(written)),
+            write_result(&result(&written)),
             "edit",
             "Created /w/a",
             &[None],
@@ -169,7 +169,7 @@ mod tests {
         );
         let edited = json!({"path": "/w/a", "replacements": 2, "lines": [1, 4]});
         check(
-            edit_result(&result(edited)),
+            edit_result(&result(&edited)),
             "edit",
             "Edited /w/a: 2 places",
             &[Some(1), Some(4)],
@@ -183,9 +183,9 @@ mod tests {
             assert_eq!(read_call(&bad), None);
             assert_eq!(write_call(&bad), None);
             assert_eq!(edit_call(&bad), None);
-            assert_eq!(read_result(&result(bad.clone())), None);
-            assert_eq!(write_result(&result(bad.clone())), None);
-            assert_eq!(edit_result(&result(bad)), None);
+            assert_eq!(read_result(&result(&bad)), None);
+            assert_eq!(write_result(&result(&bad)), None);
+            assert_eq!(edit_result(&result(&bad)), None);
         }
     }
 }

@@ -44,7 +44,6 @@ pub(crate) struct Window {
     max_bytes: usize,
     /// The bytes that decide whether it is text, as far as they have come.
     head: Vec<u8>,
-    head_judged: bool,
     /// How many bytes of a BOM the file began with so far; none once that is decided.
     bom: Option<usize>,
     /// Lines whose end was seen.
@@ -70,7 +69,6 @@ impl Window {
             max_line: size(config.max_line_length),
             max_bytes: size(config.max_bytes),
             head: Vec::new(),
-            head_judged: false,
             bom: Some(0),
             ended: 0,
             open: false,
@@ -120,14 +118,12 @@ impl Window {
     }
 
     fn judge(&mut self, piece: &[u8]) -> Result<(), NotText> {
-        if self.head_judged {
+        let seen = self.head.len();
+        if seen == LOOKED_AT {
             return Ok(());
         }
-        let seen = self.head.len();
         let looked_at = &piece[..piece.len().min(LOOKED_AT - seen)];
-        // Only what may be a mark is kept; of the rest, the length.
         self.head.extend_from_slice(looked_at);
-        self.head_judged = self.head.len() == LOOKED_AT;
         if self.head.starts_with(b"\xFF\xFE") || self.head.starts_with(b"\xFE\xFF") {
             return Err(NotText::Utf16);
         }

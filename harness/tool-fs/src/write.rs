@@ -95,19 +95,19 @@ impl Tool for WriteTool {
                 ),
             ));
         }
-        let content = args::text(&arguments, "content").as_bytes().to_vec();
-        let bytes = content.len() as u64;
+        let bytes = args::text(&arguments, "content").as_bytes().to_vec();
+        let size = bytes.len() as u64;
         let target = self.files.resolve(given, &context).await?;
         let (expected, created) = self.expected(&target, &context).await?;
         let written = self
             .files
             .fs
-            .write(&target, content, expected, &context.cancel);
+            .write(&target, bytes, expected, &context.cancel);
         let version = written.await.map_err(|error| failure(&error))?;
         self.files.present(NAME, true, &target, version, &context);
         let value = WriteValue {
             path: target.display_path,
-            bytes,
+            bytes: size,
             created,
         };
         Ok(serde_json::to_value(value).expect("strings and numbers are JSON"))

@@ -229,9 +229,7 @@ fn target(folder: &TempDir, file: &str) -> FsTarget {
 /// RUN-8: a stream gives the file in pieces of bounded size, and ends.
 #[tokio::test]
 async fn a_stream_gives_the_whole_file_in_bounded_pieces() {
-    let content: Vec<u8> = (0..3 * stream::PIECE + 17)
-        .map(|at| (at % 251) as u8)
-        .collect();
+    let content: Vec<u8> = (0..=250).cycle().take(3 * stream::PIECE + 17).collect();
     let folder = folder(&[("file", &content), ("empty", b"")]);
     let fs = LocalFileSystem::new();
     let cancel = Cancel::new();
@@ -274,12 +272,12 @@ async fn a_stream_ends_with_a_cancellation() {
 /// RUN-8: the exact limit is accepted, and one more byte is not, whatever the size is said to be.
 #[tokio::test]
 async fn bytes_are_read_within_the_limit() {
-    let folder = folder(&[("file", b"\xFF\0345678")]);
+    let folder = folder(&[("file", b"\xFF\x00345678")]);
     let fs = LocalFileSystem::new();
     let cancel = Cancel::new();
     let file = target(&folder, "file");
     let read = fs.read_bytes(&file, 8, &cancel).await.expect("read");
-    assert_eq!(read.bytes, b"\xFF\0345678");
+    assert_eq!(read.bytes, b"\xFF\x00345678");
     let stat = fs.stat(&file, &cancel).await.expect("there");
     assert_eq!((stat.size, stat.version), (Some(8), read.version));
     let error = fs.read_bytes(&file, 7, &cancel).await.expect_err("larger");
@@ -332,4 +330,31 @@ async fn a_write_is_told_as_what_came_of_it() {
     let refused = fs.write(&file, b"y".to_vec(), Expected::Any, &cancel).await;
     assert_eq!(refused, Err(FsError::Cancelled(CancelReason::Caller)));
     assert_eq!(std::fs::read(&file.path).expect("read"), b"x");
+}
+
+/// RUN-9, RUN-14: work whose caller is dropped is told to stop, and closing waits for it.
+#[tokio::test]
+async fn a_dropped_caller_stops_its_work() {
+    let fs = LocalFileSystem::new();
+    let cancel = Cancel::new();
+    let (entered, mut inside) = tokio::sync::mpsc::unbounded_channel();
+    let (leave, gate) = std::sync::mpsc::channel::<()>();
+    let (told, mut outcome) = tokio::sync::mpsc::unbounded_channel();
+    let work = move |stop: &Stop| {
+        entered.send(()).expect("the test waits");
+        gate.recv().expect("the test opens the gate");
+        told.send(stop.check()).expect("the test waits");
+        stop.check()
+    };
+    let mut caller = Box::pin(async {
+        let _ = fs.hopper.hop_to_the_end(&cancel, work).await;
+    });
+    assert!(futures_pending(&mut caller).await, "the gate is closed");
+    inside.recv().await.expect("the thread is inside");
+    drop(caller);
+    leave.send(()).expect("the thread waits");
+    assert_eq!(outcome.recv().await, Some(Err(CancelReason::Caller)));
+    fs.close().await;
+    assert!(fs.hopper.running.is_empty());
+    assert!(!cancel.is_cancelled());
 }

@@ -5,5 +5,6 @@
 mod arguments;
 mod change;
 mod policy;
+mod provider;
 mod read;
 mod support;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use dsh_fs::{FsLocalPlugin, FsObserved, Observation};
+use dsh_fs::{FileSystem, FsLocalPlugin, FsObserved, Observation};
 use dsh_kernel::{Cancel, Kernel, Plugin, Subscription};
 use dsh_session::{Session, SessionHeader};
 use dsh_tool_fs::{ReadBeforeWriteConfig, ReadBeforeWritePlugin, ToolFsConfig, ToolFsPlugin};
@@ -28,10 +28,19 @@ impl Fixture {
     }
 
     pub(crate) async fn with(config: ToolFsConfig, guarded: bool) -> Self {
+        Self::mounted(FsLocalPlugin::new(), config, guarded).await
+    }
+
+    /// On files of another provider.
+    pub(crate) async fn over(fs: Arc<dyn FileSystem>, config: ToolFsConfig) -> Self {
+        Self::mounted(FsLocalPlugin::providing(fs), config, false).await
+    }
+
+    async fn mounted(fs: FsLocalPlugin, config: ToolFsConfig, guarded: bool) -> Self {
         let kernel = Kernel::new();
         let mut plugins: Vec<Arc<dyn Plugin>> = vec![
             Arc::new(ToolsPlugin),
-            Arc::new(FsLocalPlugin::new()),
+            Arc::new(fs),
             Arc::new(ToolFsPlugin::new(config)),
         ];
         if guarded {
