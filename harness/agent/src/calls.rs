@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use dsh_session::{MAX_DEPTH, is_shallow};
+use dsh_session::{EventBody, Log, MAX_DEPTH, is_shallow};
 use serde_json::Value;
 
 /// The most bytes of a call's id that are kept.
@@ -15,11 +15,19 @@ const MAX_ID_BYTES: usize = 256;
 pub(crate) struct CallIds {
     used: HashSet<String>,
     next: u64,
+    /// How many events of the log are known.
+    known: usize,
 }
 
 impl CallIds {
-    pub(crate) fn new(used: HashSet<String>) -> Self {
-        Self { used, next: 0 }
+    /// Takes note of the calls that were logged since the last time.
+    pub(crate) fn catch_up(&mut self, log: &Log) {
+        for event in &log.events()[self.known..] {
+            if let EventBody::ToolCall { call, .. } = &event.body {
+                self.used.insert(call.id.clone());
+            }
+        }
+        self.known = log.events().len();
     }
 
     /// The id itself, or another one where it is blank, too long, or used before.
@@ -71,7 +79,10 @@ mod tests {
 
     #[test]
     fn an_id_is_kept_unless_it_is_blank_or_huge_or_used() {
-        let mut ids = CallIds::new(HashSet::from(["old".to_owned(), "call-2".to_owned()]));
+        let mut ids = CallIds {
+            used: HashSet::from(["old".to_owned(), "call-2".to_owned()]),
+            ..CallIds::default()
+        };
         let mut claim = |id: &str| ids.claim(id.to_owned());
         assert_eq!(claim("a"), "a");
         assert_eq!(claim("a"), "call-1");
@@ -85,7 +96,7 @@ mod tests {
     /// RUN-13.
     #[test]
     fn neighbours_overlap_and_an_exclusive_call_is_alone() {
-        assert_eq!(groups(&[]), []);
+        assert!(groups(&[]).is_empty());
         assert_eq!(
             groups(&[true, true, false, false, true]),
             [0..2, 2..3, 3..4, 4..5]

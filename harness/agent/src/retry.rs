@@ -108,7 +108,7 @@ mod tests {
     fn a_pause_that_the_model_asked_for_is_kept_unless_it_is_too_long() {
         let asked = Duration::from_millis(2500);
         assert_eq!(POLICY.pause(1, &transient(Some(asked))), Ok(asked));
-        let asked = Duration::from_secs(600);
+        let asked = Duration::from_mins(10);
         let refused = POLICY.pause(1, &transient(Some(asked))).unwrap_err();
         assert_eq!(
             refused.explain("rate limited"),

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use dsh_kernel::{Cancel, CancelReason, panic_message};
 use dsh_session::{
-    AppendError, AssistantMessage, ContentBlock, ContextMessage, Ending, Event, EventBody,
-    LoggedResult, ModelRequest, ToolCall, Usage, is_shallow,
+    AppendError, AssistantMessage, ContentBlock, ContextMessage, Ending, EventBody, LoggedResult,
+    ModelRequest, ToolCall, Usage, is_shallow,
 };
 use dsh_tools::{ToolError, ToolResult};
 use futures::{FutureExt as _, StreamExt as _, stream};
@@ -33,8 +33,7 @@ use crate::{
 pub(crate) struct LoopState {
     /// Whether a step has entered.
     entered: bool,
-    /// The ids of the session's calls; read from the log by the first turn that needs them.
-    ids: Option<CallIds>,
+    ids: CallIds,
 }
 
 /// Why the steps of a turn end before the model has nothing more to ask for.
@@ -67,7 +66,7 @@ pub(crate) struct Turn<'a> {
     agent: &'a Inner,
     state: &'a mut LoopState,
     cancel: &'a Cancel,
-    turn: u64,
+    number: u64,
     /// The step that runs or ran last; 0 before the first.
     step: u64,
     text: String,
@@ -80,7 +79,7 @@ impl<'a> Turn<'a> {
             agent,
             state,
             cancel,
-            turn: 0,
+            number: 0,
             step: 0,
             text: String::new(),
             usage: Usage::default(),
@@ -92,8 +91,8 @@ impl<'a> Turn<'a> {
         let session = &self.agent.session;
         // What a turn that was dropped, or a program that ended, has left open.
         session.close_open()?;
-        self.turn = session.read(dsh_session::Log::next_turn);
-        session.append(EventBody::TurnStart { turn: self.turn })?;
+        self.number = session.read(dsh_session::Log::next_turn);
+        session.append(EventBody::TurnStart { turn: self.number })?;
         let steps = AssertUnwindSafe(self.steps(prompt)).catch_unwind().await;
         let stopped = steps.unwrap_or_else(|panic| {
             let panic = panic_message(&*panic);
@@ -120,7 +119,7 @@ impl<'a> Turn<'a> {
         closed?;
         kept?;
         Ok(TurnOutcome {
-            turn: self.turn,
+            turn: self.number,
             steps: self.step,
             ending,
             text: self.text,
@@ -133,7 +132,7 @@ impl<'a> Turn<'a> {
         let session = &self.agent.session;
         if session.read(dsh_session::Log::open_step).is_some() {
             let closed = session.append(EventBody::StepEnd {
-                turn: self.turn,
+                turn: self.number,
                 step: self.step,
                 outcome: ending.clone(),
             });
@@ -144,7 +143,7 @@ impl<'a> Turn<'a> {
             }
         }
         session.append(EventBody::TurnEnd {
-            turn: self.turn,
+            turn: self.number,
             outcome: ending.clone(),
         })?;
         Ok(())
@@ -163,7 +162,7 @@ impl<'a> Turn<'a> {
                 return Err(AgentError::new(code::MAX_STEPS, message).into());
             }
             self.step += 1;
-            let (turn, step) = (self.turn, self.step);
+            let (turn, step) = (self.number, self.step);
             self.log(EventBody::StepStart { turn, step })?;
             self.enter(prompt.take()).await?;
             let message = self.ask().await?;
@@ -196,7 +195,7 @@ impl<'a> Turn<'a> {
             agent: agent.id,
             session: &agent.session,
             inbox: &agent.inbox,
-            turn: self.turn,
+            turn: self.number,
             step: self.step,
             entered_before: self.state.entered,
             cancel: self.cancel,
@@ -210,7 +209,7 @@ impl<'a> Turn<'a> {
         agent.shared.events.emit(&PreStepped {
             agent: agent.id,
             session: agent.session.clone(),
-            turn: self.turn,
+            turn: self.number,
             step: self.step,
             decision: decision.clone(),
         });
@@ -239,7 +238,7 @@ impl<'a> Turn<'a> {
         loop {
             attempt += 1;
             let request = agent.session.append_request(
-                self.turn,
+                self.number,
                 self.step,
                 agent.shared.prompt.assemble(),
                 agent.shared.tools.list(),
@@ -257,7 +256,7 @@ impl<'a> Turn<'a> {
             agent.shared.events.emit(&ModelRetried {
                 agent: agent.id,
                 session: agent.session.clone(),
-                turn: self.turn,
+                turn: self.number,
                 step: self.step,
                 attempt,
                 error,
@@ -276,7 +275,7 @@ impl<'a> Turn<'a> {
         attempt: u32,
     ) -> Result<Result<AssistantMessage, ModelError>, Stop> {
         let agent = self.agent;
-        let (turn, step) = (self.turn, self.step);
+        let (turn, step) = (self.number, self.step);
         let most = agent.options.max_response_bytes;
         let cancel = self.cancel.child();
         let mut bytes = 0_usize;
@@ -330,12 +329,11 @@ impl<'a> Turn<'a> {
                 None,
             ));
         }
-        let session = &self.agent.session;
-        let ids = self.state.ids.get_or_insert_with(|| {
-            CallIds::new(
-                session.read(|log| log.events().iter().filter_map(|e| called(e)).collect()),
-            )
-        });
+        if message.tool_calls.is_empty() {
+            return Ok(message);
+        }
+        let ids = &mut self.state.ids;
+        self.agent.session.read(|log| ids.catch_up(log));
         for call in &mut message.tool_calls {
             call.id = ids.claim(std::mem::take(&mut call.id));
             if !is_shallow(&call.arguments) {
@@ -505,12 +503,4 @@ fn size(message: &AssistantMessage) -> usize {
     let calls =
         calls.map(|call| call.id.len() + call.name.len() + call.arguments.to_string().len());
     message.text.len() + message.reasoning.as_ref().map_or(0, String::len) + calls.sum::<usize>()
-}
-
-/// The id of the call that an event logs.
-fn called(event: &Event) -> Option<String> {
-    match &event.body {
-        EventBody::ToolCall { call, .. } => Some(call.id.clone()),
-        _ => None,
-    }
 }

@@ -167,7 +167,10 @@ async fn too_many_and_too_few_requests_are_told() {
         Err(ScriptError::Mismatch(error.message.clone()))
     );
     // The script has ended: the same is told again.
-    assert_eq!(ask(&model, &asked).await.unwrap_err().message, error.message);
+    assert_eq!(
+        ask(&model, &asked).await.unwrap_err().message,
+        error.message
+    );
     assert_eq!(model.requests(), vec![asked; 4]);
 }
 
@@ -253,13 +256,20 @@ async fn what_is_streamed_is_the_message_in_pieces() {
 #[test]
 fn a_script_that_makes_no_sense_is_refused_in_words() {
     for (script, says) in [
-        ("", "replies"),
+        ("", "the script: unexpected end of input at line 1"),
+        ("{}", "replies"),
         ("[]", ""),
         ("replies: 3", ""),
         ("replies: [{ txt: a }]", "unknown field `txt`"),
         ("replies: [{ text: a, expect: { mesages: 1 } }]", "mesages"),
-        ("replies: [{ expect: { new: [{ role: assistant }] } }]", "assistant"),
-        ("replies: [{ cut: true, hang: true }]", "reply 1 of the script: it has more than one of"),
+        (
+            "replies: [{ expect: { new: [{ role: assistant }] } }]",
+            "assistant",
+        ),
+        (
+            "replies: [{ cut: true, hang: true }]",
+            "reply 1 of the script: it has more than one of",
+        ),
         (
             "replies: [{ text: a }, { tool_calls: [{ name: t, arguments: {}, arguments_raw: '' }] }]",
             "reply 2 of the script: the call of \"t\" has both",
@@ -282,7 +292,10 @@ fn a_script_is_read_from_a_file_and_errors_name_it() {
     assert!(problem(folder.path()).contains("not a regular file"));
     std::fs::write(&path, "replies: [{ txt: a }]").unwrap();
     let error = problem(&path);
-    assert!(error.contains("script.yml") && error.contains("txt"), "{error}");
+    assert!(
+        error.contains("script.yml") && error.contains("txt"),
+        "{error}"
+    );
     std::fs::write(&path, b"replies: [{ text: \xff }]").unwrap();
     assert!(problem(&path).contains("UTF-8"), "{}", problem(&path));
     let file = std::fs::File::create(&path).unwrap();

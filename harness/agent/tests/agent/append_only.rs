@@ -26,7 +26,10 @@ enum Move {
 /// What one call is like.
 #[derive(Clone, Debug)]
 enum Called {
-    Echo { fails: bool, id: Option<u8> },
+    Echo {
+        fails: bool,
+        id: Option<u8>,
+    },
     Panicking,
     Unknown,
     NoJson,
@@ -128,12 +131,20 @@ async fn play(moves: &[Move], turns: &[Asked]) -> (Bench, Arc<ScriptedModel>) {
         .with(echo().overlapping())
         .with(tool("bomb", |_, _| async { panic!("boom") }))
         .with(tool("give-up", move |_, _| {
-            let (cancel, _) = of_give_up.lock().unwrap().clone().unwrap();
+            let (cancel, _) = of_give_up
+                .lock()
+                .expect("not poisoned")
+                .clone()
+                .expect("a turn runs");
             cancel.cancel(CancelReason::Caller);
             async { Ok(json!("given up")) }
         }))
         .with(tool("push", move |_, _| {
-            let (_, agent) = of_push.lock().unwrap().clone().unwrap();
+            let (_, agent) = of_push
+                .lock()
+                .expect("not poisoned")
+                .clone()
+                .expect("a turn runs");
             agent.inbox().push_next_step(context("pushed"));
             async { Ok(json!("pushed")) }
         }));
@@ -160,7 +171,7 @@ async fn play(moves: &[Move], turns: &[Asked]) -> (Bench, Arc<ScriptedModel>) {
     let (agent, model) = bench.limited(options, moves.iter().map(reply));
     for turn in turns {
         let cancel = Cancel::new();
-        *running.lock().unwrap() = Some((cancel.clone(), agent.clone()));
+        *running.lock().expect("not poisoned") = Some((cancel.clone(), agent.clone()));
         reject.store(turn.rejected, std::sync::atomic::Ordering::SeqCst);
         for number in 0..turn.contexts {
             agent.inbox().push_next_step(context(&format!("c{number}")));
@@ -168,12 +179,12 @@ async fn play(moves: &[Move], turns: &[Asked]) -> (Bench, Arc<ScriptedModel>) {
         // Failed, cancelled or completed: whatever it came to, the log has to be in order.
         let _ = agent.prompt(turn.prompt.as_str(), &cancel).await;
     }
-    *running.lock().unwrap() = None;
+    *running.lock().expect("not poisoned") = None;
     (bench, model)
 }
 
 fn bytes(messages: &[Message]) -> Vec<String> {
-    let text = |message| serde_json::to_string(message).unwrap();
+    let text = |message| serde_json::to_string(message).expect("it is written");
     messages.iter().map(text).collect()
 }
 
@@ -196,7 +207,8 @@ fn is_well_formed(messages: &[Message]) -> Result<(), TestCaseError> {
     for message in messages {
         match message {
             Message::Tool { call_id, .. } => {
-                prop_assert_eq!(Some(call_id), owed.pop_front().as_ref());
+                let due = owed.pop_front();
+                prop_assert_eq!(Some(call_id), due.as_ref());
             }
             Message::User { .. } => prop_assert!(owed.is_empty()),
             Message::Assistant { tool_calls, .. } => {
@@ -215,7 +227,8 @@ fn is_well_formed(messages: &[Message]) -> Result<(), TestCaseError> {
 /// Turns and steps are all closed, and each result was told once.
 fn is_closed(bench: &Bench) -> Result<(), TestCaseError> {
     let (open, calls, results) = bench.session.read(|log| {
-        let count = |is: fn(&EventBody) -> bool| log.events().iter().filter(|e| is(&e.body)).count();
+        let count =
+            |is: fn(&EventBody) -> bool| log.events().iter().filter(|e| is(&e.body)).count();
         (
             log.open_turn(),
             count(|body| matches!(body, EventBody::ToolCall { .. })),

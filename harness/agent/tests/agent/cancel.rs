@@ -27,8 +27,11 @@ async fn cancelled_at(agent: &Agent, here: &Notify) -> TurnOutcome {
         cancel.cancel(CancelReason::Caller);
     };
     let (outcome, ()) = within(async { tokio::join!(agent.prompt("hi", &cancel), give_up) }).await;
-    let outcome = outcome.unwrap();
-    assert_eq!(ending(&outcome.ending), "cancelled: cancelled by the caller");
+    let outcome = outcome.expect("the turn does not fail");
+    assert_eq!(
+        ending(&outcome.ending),
+        "cancelled: cancelled by the caller"
+    );
     outcome
 }
 
@@ -276,7 +279,11 @@ async fn closing_an_agent_cancels_its_turn_and_waits() {
     assert!(!cancel.is_cancelled(), "the caller's own is left alone");
     assert!(agent.is_closed());
     let log = bench.log();
-    failed(prompt(&agent, "more").await, code::AGENT_CLOSED, &["open another"]);
+    failed(
+        prompt(&agent, "more").await,
+        code::AGENT_CLOSED,
+        &["open another"],
+    );
     assert_eq!(bench.log(), log);
     assert!(agent.inbox().pending().is_empty());
     within(agent.close()).await;

@@ -94,13 +94,17 @@ async fn attempts_are_bounded() {
         ..LoopOptions::default()
     };
     let busy = || error(true, None);
-    let (agent, model) = bench.limited(options, [busy(), busy(), busy(), ScriptedReply::text("ok")]);
+    let (agent, model) =
+        bench.limited(options, [busy(), busy(), busy(), ScriptedReply::text("ok")]);
     let says = ["the model is busy", "given up after 3 attempts"];
     failed(prompt(&agent, "hi").await, "MODEL_BUSY", &says);
     assert_eq!(model.request_count(), 3);
     assert_eq!(
         bench.log()[6..],
-        ["step/end 1 failed: MODEL_BUSY", "turn/end 1 failed: MODEL_BUSY"]
+        [
+            "step/end 1 failed: MODEL_BUSY",
+            "turn/end 1 failed: MODEL_BUSY"
+        ]
     );
     // The conversation can be gone on with.
     assert_eq!(prompt(&agent, "again").await.unwrap().text, "ok");
@@ -135,7 +139,10 @@ async fn a_message_of_nothing_is_asked_for_again() {
     assert_eq!(prompt(&agent, "hi").await.unwrap().text, "at last");
     assert_eq!(model.request_count(), 3);
     let (agent, _) = bench.agent((0..4).map(|_| ScriptedReply::default()));
-    let says = ["model scripted returned neither text nor a call", "4 attempts"];
+    let says = [
+        "model scripted returned neither text nor a call",
+        "4 attempts",
+    ];
     failed(prompt(&agent, "hi").await, model_code::MODEL_EMPTY, &says);
 }
 
@@ -145,7 +152,11 @@ async fn a_script_that_does_not_fit_fails_the_turn() {
     let bench = Bench::new().with(echo());
     let (agent, model) = bench.agent([ScriptedReply::calls([("echo", json!({"text": "a"}))])]);
     let says = ["request 2 came", "has 1 reply", "result of call_1_1 \"a\""];
-    failed(prompt(&agent, "hi").await, script_code::SCRIPT_EXHAUSTED, &says);
+    failed(
+        prompt(&agent, "hi").await,
+        script_code::SCRIPT_EXHAUSTED,
+        &says,
+    );
     assert!(model.finish().is_err());
 }
 
@@ -200,7 +211,11 @@ async fn a_model_that_panics_fails_the_turn() {
         Ok(message("fine".to_owned()))
     });
     let says = ["model closure panicked", "off by one"];
-    failed(prompt(&agent, "hi").await, model_code::MODEL_PANICKED, &says);
+    failed(
+        prompt(&agent, "hi").await,
+        model_code::MODEL_PANICKED,
+        &says,
+    );
     let log = bench.log();
     assert_eq!(log[log.len() - 1], "turn/end 1 failed: MODEL_PANICKED");
     assert_eq!(prompt(&agent, "again").await.unwrap().text, "fine");
@@ -244,7 +259,10 @@ async fn a_flood_is_stopped_at_the_limit() {
             deltas(Delta::Text("x".repeat(300)));
             sent += 1;
         }
-        assert_eq!(sent, 4, "it was told to stop as soon as the limit was passed");
+        assert_eq!(
+            sent, 4,
+            "it was told to stop as soon as the limit was passed"
+        );
         Err(ModelError::fatal("STOPPED", "stopped"))
     });
     let _listener = streaming.on_delta(move |_| {
@@ -253,7 +271,9 @@ async fn a_flood_is_stopped_at_the_limit() {
     let code = model_code::MODEL_RESPONSE_TOO_LARGE;
     failed(prompt(&streaming, "hi").await, code, &["1000 bytes"]);
     assert_eq!(told.load(Ordering::SeqCst), 3);
-    let returning = asking(&bench, options.clone(), |_, _| Ok(message("x".repeat(1_001))));
+    let returning = asking(&bench, options.clone(), |_, _| {
+        Ok(message("x".repeat(1_001)))
+    });
     failed(prompt(&returning, "hi").await, code, &["1000 bytes"]);
     let fitting = asking(&bench, options, |_, _| Ok(message("x".repeat(1_000))));
     assert_eq!(prompt(&fitting, "hi").await.unwrap().text.len(), 1_000);
@@ -282,7 +302,12 @@ async fn pieces_are_told_in_order() {
     let sink = Arc::clone(&seen);
     let _broken = agent.on_delta(|_| panic!("broken listener"));
     let listener = agent.on_delta(move |delta| {
-        let StepDelta { turn, step, attempt, delta } = delta.clone();
+        let StepDelta {
+            turn,
+            step,
+            attempt,
+            delta,
+        } = delta.clone();
         sink.lock().unwrap().push((turn, step, attempt, delta));
     });
     prompt(&agent, "hi").await.unwrap();

@@ -26,7 +26,7 @@ impl Plugin for Probe {
         vec![ServiceKey::of::<AgentService>()]
     }
     async fn start(&self, ctx: &Context) -> Result<(), PluginError> {
-        *self.0.lock().unwrap() = Some(ctx.service::<AgentService>()?);
+        *self.0.lock().expect("not poisoned") = Some(ctx.service::<AgentService>()?);
         Ok(())
     }
 }
@@ -37,7 +37,7 @@ fn hanging() -> Arc<dyn Model> {
         hang: true,
         ..ScriptedReply::default()
     };
-    Arc::new(ScriptedModel::from_replies(vec![reply]).unwrap())
+    Arc::new(ScriptedModel::from_replies(vec![reply]).expect("a script"))
 }
 
 /// RUN-1, RUN-2: the plugin waits for tools and prompt; unloading it cancels the turns that run and
@@ -51,7 +51,12 @@ async fn unloading_the_plugin_closes_its_agents_and_waits() {
     kernel.mount(Arc::new(SystemPromptPlugin)).await.unwrap();
     let probe = Probe::default();
     kernel.mount(Arc::new(probe.clone())).await.unwrap();
-    let service = probe.0.lock().unwrap().clone().expect("the service is there");
+    let service = probe
+        .0
+        .lock()
+        .unwrap()
+        .clone()
+        .expect("the service is there");
 
     let closed = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&closed);

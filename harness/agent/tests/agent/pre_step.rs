@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use dsh_agent::{
-    AgentError, PreStepDecision, PreStepped, ScriptedReply, UserMessage, code,
-};
+use dsh_agent::{AgentError, PreStepDecision, PreStepped, ScriptedReply, UserMessage, code};
 use dsh_session::ContentBlock;
 use serde_json::json;
 
@@ -69,7 +67,9 @@ async fn a_stage_knows_where_it_stands_and_the_decision_is_told() {
     let sink = Arc::clone(&seen);
     let look = stage(move |context, batch, next| {
         let at = (context.turn, context.step, context.entered_before);
-        sink.lock().unwrap().push((context.agent, at, texts(&batch)));
+        sink.lock()
+            .unwrap()
+            .push((context.agent, at, texts(&batch)));
         next.run(batch)
     });
     let _stage = bench.service.on_pre_step(0, look);
@@ -81,7 +81,9 @@ async fn a_stage_knows_where_it_stands_and_the_decision_is_told() {
         };
         // Told before anything of it is logged.
         let logged = session.read(|log| log.messages().len());
-        sink.lock().unwrap().push((event.turn, event.step, texts(messages), logged));
+        sink.lock()
+            .unwrap()
+            .push((event.turn, event.step, texts(messages), logged));
     });
     let (agent, _) = bench.agent([
         ScriptedReply::calls([("echo", json!({"text": "a"}))]),
@@ -91,7 +93,12 @@ async fn a_stage_knows_where_it_stands_and_the_decision_is_told() {
     agent.inbox().push_next_step(context("c"));
     prompt(&agent, "p1").await.unwrap();
     prompt(&agent, "p2").await.unwrap();
-    let batch = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let batch = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| (*text).to_owned())
+            .collect::<Vec<_>>()
+    };
     let id = agent.id();
     assert_eq!(
         *seen.lock().unwrap(),
@@ -242,7 +249,12 @@ async fn a_stage_that_fails_or_panics_fails_the_turn() {
     failed(outcome, code::PRE_STEP_PANICKED, &["lost my way"]);
     drop(handles);
     let failing = stage(|_, _, _| {
-        Box::pin(async { Err(AgentError::new("NO_DISK", "the instructions cannot be read")) })
+        Box::pin(async {
+            Err(AgentError::new(
+                "NO_DISK",
+                "the instructions cannot be read",
+            ))
+        })
     });
     let handle = bench.service.on_pre_step(0, failing);
     failed(prompt(&agent, "hi").await, "NO_DISK", &["cannot be read"]);

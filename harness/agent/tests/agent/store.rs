@@ -11,14 +11,15 @@ use serde_json::json;
 use crate::support::{Bench, echo, failed, header, log_of, prompt, rebuilt, tool};
 
 fn lines(path: &Path) -> Vec<String> {
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = std::fs::read_to_string(path).expect("the session's file");
     text.lines().skip(1).map(str::to_owned).collect()
 }
 
 fn last_type(path: &Path) -> String {
     let lines = lines(path);
-    let last: serde_json::Value = serde_json::from_str(lines.last().unwrap()).unwrap();
-    last["type"].as_str().unwrap().to_owned()
+    let last: serde_json::Value =
+        serde_json::from_str(lines.last().expect("an event")).expect("JSON");
+    last["type"].as_str().expect("a type").to_owned()
 }
 
 /// RUN-11: the request is on the disk before the model is asked, and the turn when it has ended.
@@ -82,7 +83,10 @@ async fn a_resumed_session_goes_on_where_it_ended() {
 
 /// Makes a file as large as its file system allows, so that nothing can be appended to it.
 fn fill(path: &Path) {
-    let file = OpenOptions::new().write(true).open(path).unwrap();
+    let file = OpenOptions::new()
+        .write(true)
+        .open(path)
+        .expect("the session's file");
     let (mut fits, mut beyond) = (0_u64, i64::MAX as u64);
     if file.set_len(beyond).is_ok() {
         return;

@@ -45,7 +45,9 @@ impl Bench {
         let results: Arc<Mutex<Vec<String>>> = Arc::default();
         let sink = Arc::clone(&results);
         let told = bus.subscribe(move |event: &ResultReady| {
-            sink.lock().unwrap().push(event.result.call_id.clone());
+            sink.lock()
+                .expect("not poisoned")
+                .push(event.result.call_id.clone());
         });
         Self {
             bus,
@@ -62,7 +64,8 @@ impl Bench {
     /// Registers a tool for the bench's life.
     #[track_caller]
     pub(crate) fn with(mut self, tool: FnTool) -> Self {
-        self.handles.push(self.tools.register(Arc::new(tool)).unwrap());
+        self.handles
+            .push(self.tools.register(Arc::new(tool)).expect("a free name"));
         self
     }
 
@@ -80,7 +83,7 @@ impl Bench {
         options: LoopOptions,
         replies: impl IntoIterator<Item = ScriptedReply>,
     ) -> (Agent, Arc<ScriptedModel>) {
-        let model = ScriptedModel::from_replies(replies.into_iter().collect()).unwrap();
+        let model = ScriptedModel::from_replies(replies.into_iter().collect()).expect("a script");
         let model = Arc::new(model);
         let agent = self.asking(Arc::clone(&model) as Arc<dyn Model>, options);
         (agent, model)
@@ -104,7 +107,7 @@ impl Bench {
 
     /// The ids of the results that were told since the last time.
     pub(crate) fn told_results(&self) -> Vec<String> {
-        std::mem::take(&mut *self.results.lock().unwrap())
+        std::mem::take(&mut *self.results.lock().expect("not poisoned"))
     }
 
     /// Every logged request is rebuilt equal, and it is what the model got (RUN-11).
@@ -125,9 +128,10 @@ pub(crate) fn header(id: &str) -> SessionHeader {
 #[track_caller]
 pub(crate) fn rebuilt(session: &Session) -> Vec<ModelRequest> {
     session.read(|log| {
-        let requests = log.events().iter().filter(|event| {
-            matches!(event.body, EventBody::StepRequest { .. })
-        });
+        let requests = log
+            .events()
+            .iter()
+            .filter(|event| matches!(event.body, EventBody::StepRequest { .. }));
         requests
             .map(|event| log.rebuild(event.seq).expect("the request is rebuilt"))
             .collect()
@@ -159,7 +163,11 @@ fn line(event: &Event) -> String {
         EventBody::ToolCall { call: made, .. } => format!("call{}", call(made)),
         EventBody::ToolResult(result) => {
             let code = result.code.as_deref().unwrap_or("ok");
-            format!("result {} {code}: {}", result.call_id, content(&result.content))
+            format!(
+                "result {} {code}: {}",
+                result.call_id,
+                content(&result.content)
+            )
         }
         EventBody::Compaction { from, to, summary } => {
             format!("compaction {from}-{to}: {}", content(summary))
@@ -187,7 +195,7 @@ pub(crate) async fn prompt(agent: &Agent, text: &str) -> Result<TurnOutcome, Age
 
 /// What must end by itself; a minute of a busy machine is a hang.
 pub(crate) async fn within<F: Future>(work: F) -> F::Output {
-    let minute = std::time::Duration::from_secs(60);
+    let minute = std::time::Duration::from_mins(1);
     let ended = tokio::time::timeout(minute, work).await;
     ended.expect("it ends by itself")
 }
@@ -198,7 +206,10 @@ pub(crate) fn failed(outcome: Result<TurnOutcome, AgentError>, code: &str, words
     let error = outcome.expect_err("the turn fails");
     assert_eq!(error.code(), code, "{error}");
     for word in words {
-        assert!(error.message().contains(word), "{word:?} is not in: {error}");
+        assert!(
+            error.message().contains(word),
+            "{word:?} is not in: {error}"
+        );
     }
 }
 
@@ -209,7 +220,8 @@ pub(crate) fn context(text: &str) -> ContextMessage {
     }
 }
 
-type Body = Arc<dyn Fn(Value, ExecContext) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync>;
+type Body =
+    Arc<dyn Fn(Value, ExecContext) -> BoxFuture<'static, Result<Value, ToolError>> + Send + Sync>;
 
 /// A tool from a closure; it renders strings as they are and other values as JSON.
 #[derive(Clone)]
@@ -277,7 +289,9 @@ impl Tool for FnTool {
     }
 
     fn render(&self, _: &Value, value: &Value) -> Vec<Block> {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
         vec![Block::text(text)]
     }
 

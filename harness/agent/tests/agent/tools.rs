@@ -43,7 +43,11 @@ async fn safe_calls_overlap_and_are_logged_in_the_model_s_order() {
     let ended = Arc::new(AtomicUsize::new(0));
     let (barrier, order, counter) = (all_here, turns, Arc::clone(&ended));
     let meet = tool("meet", move |arguments, _| {
-        let (barrier, order, ended) = (Arc::clone(&barrier), Arc::clone(&order), Arc::clone(&counter));
+        let (barrier, order, ended) = (
+            Arc::clone(&barrier),
+            Arc::clone(&order),
+            Arc::clone(&counter),
+        );
         async move {
             let place = usize::try_from(arguments["place"].as_u64().unwrap()).unwrap();
             barrier.wait().await;
@@ -137,14 +141,24 @@ async fn overlapping_calls_have_a_most() {
 async fn an_unknown_tool_is_a_failed_result() {
     let bench = Bench::new().with(echo());
     let (agent, model) = bench.agent([
-        ScriptedReply::calls([("ehco", json!({})), ("", json!({})), ("echo", json!({"text": "a"}))]),
+        ScriptedReply::calls([
+            ("ehco", json!({})),
+            ("", json!({})),
+            ("echo", json!({"text": "a"})),
+        ]),
         ScriptedReply::text("done"),
     ]);
     assert_eq!(prompt(&agent, "hi").await.unwrap().text, "done");
     let results = results(&bench);
-    assert!(results[0].starts_with("result call_1_1 UNKNOWN_TOOL: "), "{results:?}");
+    assert!(
+        results[0].starts_with("result call_1_1 UNKNOWN_TOOL: "),
+        "{results:?}"
+    );
     assert!(results[0].contains("did you mean \"echo\"?"), "{results:?}");
-    assert!(results[1].starts_with("result call_1_2 UNKNOWN_TOOL: "), "{results:?}");
+    assert!(
+        results[1].starts_with("result call_1_2 UNKNOWN_TOOL: "),
+        "{results:?}"
+    );
     assert_eq!(results[2], "result call_1_3 ok: a");
     bench.requests_are_rebuilt(&model);
 }
@@ -162,7 +176,11 @@ async fn repeated_ids_are_told_apart() {
     };
     let (agent, model) = bench.agent([
         calling(vec![call("x", "a"), call("x", "b"), call("", "c")]),
-        calling(vec![call("x", "d"), call(&"y".repeat(10_000), "e"), call("call-1", "f")]),
+        calling(vec![
+            call("x", "d"),
+            call(&"y".repeat(10_000), "e"),
+            call("call-1", "f"),
+        ]),
         ScriptedReply::text("done"),
     ]);
     prompt(&agent, "hi").await.unwrap();
@@ -217,9 +235,15 @@ async fn arguments_that_are_no_json_are_a_failed_result() {
     }
     let mut told = bench.told_results();
     told.sort();
-    assert_eq!(told, (1..=7).map(|n| format!("call_1_{n}")).collect::<Vec<_>>());
+    assert_eq!(
+        told,
+        (1..=7).map(|n| format!("call_1_{n}")).collect::<Vec<_>>()
+    );
     let message = serde_json::to_value(&model.requests()[1].messages[1]).unwrap();
-    assert_eq!(message["toolCalls"][0]["arguments"], json!(r#"{"text": "a"#));
+    assert_eq!(
+        message["toolCalls"][0]["arguments"],
+        json!(r#"{"text": "a"#)
+    );
     bench.requests_are_rebuilt(&model);
 }
 
@@ -230,19 +254,19 @@ async fn many_and_huge_calls_are_bounded() {
     let bench = Bench::new().with(echo());
     let (agent, model) = bench.agent([
         ScriptedReply::calls([("echo", json!({"text": "x".repeat(10_000_000)}))]),
-        ScriptedReply::calls((0..2_000).map(|n| ("echo", json!({"text": n.to_string()})))),
+        ScriptedReply::calls((0..500).map(|n| ("echo", json!({"text": n.to_string()})))),
         ScriptedReply::text("done"),
     ]);
     prompt(&agent, "hi").await.unwrap();
     let results = results(&bench);
-    assert_eq!(results.len(), 2_001);
+    assert_eq!(results.len(), 501);
     assert!(results[0].len() > 10_000_000);
     assert_eq!(results[128], "result call_2_128 ok: 127");
     for refused in &results[129..] {
         let says = refused.contains(" TOO_MANY_CALLS: at most 128 calls of one message are made");
         assert!(says, "{refused}");
     }
-    assert_eq!(bench.told_results().len(), 2_001);
+    assert_eq!(bench.told_results().len(), 501);
     bench.requests_are_rebuilt(&model);
 }
 
@@ -268,9 +292,13 @@ async fn failures_of_tools_are_results() {
     ]);
     assert_eq!(prompt(&agent, "hi").await.unwrap().text, "done");
     let results = results(&bench);
-    assert!(results[0].starts_with("result call_1_1 TOOL_PANICKED: "), "{results:?}");
+    assert!(
+        results[0].starts_with("result call_1_1 TOOL_PANICKED: "),
+        "{results:?}"
+    );
     assert_eq!(results[1], "result call_1_2 TOOL_FAILED: it is raining");
-    let kept = results[2].starts_with("result call_1_3 RESULT_NOT_KEPT: the result of tool \"wild\"");
+    let kept =
+        results[2].starts_with("result call_1_3 RESULT_NOT_KEPT: the result of tool \"wild\"");
     assert!(kept, "{results:?}");
     bench.requests_are_rebuilt(&model);
 }

@@ -287,7 +287,10 @@ async fn agents_of_one_session_take_turns() {
     let wait = tool("wait", move |_, _| {
         let opened = opened.lock().unwrap().take();
         async move {
-            opened.expect("it is called once").await.expect("it is opened");
+            opened
+                .expect("it is called once")
+                .await
+                .expect("it is opened");
             Ok(json!("waited"))
         }
     });
@@ -302,10 +305,8 @@ async fn agents_of_one_session_take_turns() {
         tokio::task::yield_now().await;
         gate.send(()).unwrap();
     };
-    let (one, two, ()) = within(async {
-        tokio::join!(prompt(&first, "1"), prompt(&second, "2"), open)
-    })
-    .await;
+    let (one, two, ()) =
+        within(async { tokio::join!(prompt(&first, "1"), prompt(&second, "2"), open) }).await;
     assert_eq!((one.unwrap().turn, two.unwrap().turn), (1, 2));
     let turns: Vec<_> = bench
         .log()
@@ -321,6 +322,30 @@ async fn agents_of_one_session_take_turns() {
             "turn/end 2 completed"
         ]
     );
+}
+
+/// RUN-11: ids are told apart over the session, whichever of its agents made the calls.
+#[tokio::test]
+async fn ids_are_told_apart_across_the_agents_of_a_session() {
+    let bench = Bench::new().with(echo());
+    let script = || {
+        let call = || ScriptedReply::calls([("echo", json!({"text": "a"}))]);
+        [
+            call(),
+            ScriptedReply::text("a"),
+            call(),
+            ScriptedReply::text("b"),
+        ]
+    };
+    let ((first, _), (second, _)) = (bench.agent(script()), bench.agent(script()));
+    for agent in [&first, &second, &first, &second] {
+        prompt(agent, "hi").await.unwrap();
+    }
+    let mut told = bench.told_results();
+    assert_eq!(told.len(), 4);
+    told.sort();
+    told.dedup();
+    assert_eq!(told.len(), 4, "{told:?}");
 }
 
 /// RUN-11, RUN-14: a turn that was dropped is closed in the log before the next one begins.
