@@ -255,11 +255,6 @@ impl Runtime {
         RuntimeBuilder::default()
     }
 
-    /// What everything is mounted on, for plugins that come and go while the runtime is there.
-    pub fn kernel(&self) -> &Kernel {
-        &self.kernel
-    }
-
     /// The language-server seam, if the deployment has its row and the runtime is not disposed.
     pub fn lsp(&self) -> Option<Arc<dyn LspService>> {
         self.kernel.service()
