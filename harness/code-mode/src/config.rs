@@ -95,10 +95,12 @@ pub(crate) fn size(bytes: u64) -> usize {
 mod tests {
     use super::*;
 
+    type Change = fn(&mut CodeModeConfig);
+
     #[test]
     fn each_key_has_a_range() {
         assert_eq!(CodeModeConfig::default().validate(), Ok(()));
-        let change: [(&str, fn(&mut CodeModeConfig)); 7] = [
+        let change: [(&str, Change); 7] = [
             ("wallMs", |c| c.wall_ms = 0),
             ("memoryBytes", |c| c.memory_bytes = 1),
             ("stackBytes", |c| c.stack_bytes = u64::MAX),

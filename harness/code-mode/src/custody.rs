@@ -96,7 +96,11 @@ impl Custody {
     pub(crate) async fn settled(&self) {
         let running: Vec<_> = {
             let state = self.state();
-            state.threads.iter().map(|thread| thread.running.clone()).collect()
+            state
+                .threads
+                .iter()
+                .map(|thread| thread.running.clone())
+                .collect()
         };
         for mut running in running {
             let _ = running.changed().await;

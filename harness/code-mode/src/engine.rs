@@ -112,7 +112,10 @@ pub(crate) enum Returned {
     Nothing,
     Value(serde_json::Value),
     /// The beginning of its JSON text, and how long that is.
-    Cut { text: String, bytes: usize },
+    Cut {
+        text: String,
+        bytes: usize,
+    },
 }
 
 /// Why a script was interrupted.
@@ -248,7 +251,9 @@ impl<'js> Script<'js> {
     fn run(&self, unawaited: &mut Unawaited) -> Ended {
         // The first line is the script's own, so that places in it are right.
         let source = format!("(async () => {{{}\n}})()", self.code);
-        let begun = self.ctx.eval_with_options::<Value<'js>, _>(source, options("script.js"));
+        let begun = self
+            .ctx
+            .eval_with_options::<Value<'js>, _>(source, options("script.js"));
         let main = match begun {
             Ok(value) => match Promise::from_value(value) {
                 Ok(main) => main,
@@ -324,18 +329,21 @@ impl<'js> Script<'js> {
                 return None;
             }
         };
-        self.shared.outstanding.set(self.shared.outstanding.get() - 1);
+        self.shared
+            .outstanding
+            .set(self.shared.outstanding.get() - 1);
         match outcome {
             Ok(value) => {
                 let parsed = self.ctx.json_parse(value.to_string());
-                let settled = parsed.and_then(|value| {
-                    self.settle.call::<_, ()>((number, false, value, ""))
-                });
+                let settled =
+                    parsed.and_then(|value| self.settle.call::<_, ()>((number, false, value, "")));
                 if let Err(error) = settled {
                     // Most likely there is no memory for the value; the script is told.
                     let told = self.thrown(&error);
-                    let failed = self.settle.call::<_, ()>((number, true, told.as_str(), RESULT));
-                    self.forget(failed);
+                    let failed = self
+                        .settle
+                        .call::<_, ()>((number, true, told.as_str(), RESULT));
+                    self.forget(&failed);
                 }
                 None
             }
@@ -346,7 +354,7 @@ impl<'js> Script<'js> {
                     failure.message.as_str(),
                     failure.code.as_str(),
                 ));
-                self.forget(failed);
+                self.forget(&failed);
                 Some(failure)
             }
         }
@@ -354,7 +362,7 @@ impl<'js> Script<'js> {
 
     /// A failure of the prelude's own can only be one of memory; the script then waits in vain, and
     /// is told so.
-    fn forget(&self, outcome: rquickjs::Result<()>) {
+    fn forget(&self, outcome: &rquickjs::Result<()>) {
         if outcome.is_err() {
             drop(self.ctx.catch());
         }
@@ -379,12 +387,11 @@ impl<'js> Script<'js> {
             return error.to_string();
         }
         let thrown = self.ctx.catch();
-        match self.explain.call::<_, String>((thrown,)) {
-            Ok(text) => text.trim_end().to_owned(),
-            Err(_) => {
-                drop(self.ctx.catch());
-                "[an error that cannot be shown]".to_owned()
-            }
+        if let Ok(text) = self.explain.call::<_, String>((thrown,)) {
+            text.trim_end().to_owned()
+        } else {
+            drop(self.ctx.catch());
+            "[an error that cannot be shown]".to_owned()
         }
     }
 }

@@ -47,7 +47,13 @@ pub(crate) fn mount(tools: &[ToolSchema], except: &str) -> Vec<Mounted> {
 }
 
 fn identifier(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            c
+        } else {
+            '_'
+        }
+    };
     let mut id: String = name.chars().map(plain).collect();
     if id.starts_with(|c: char| c.is_ascii_digit()) {
         id.insert(0, '_');
@@ -122,7 +128,11 @@ fn object(schema: &Value, depth: usize) -> String {
         } else {
             Value::from(name.as_str()).to_string()
         };
-        let optional = if required.contains(&name.as_str()) { "" } else { "?" };
+        let optional = if required.contains(&name.as_str()) {
+            ""
+        } else {
+            "?"
+        };
         let shape = shape(property, depth - 1);
         // A string takes whatever is written.
         let _ = write!(text, "{comma}{key}{optional}: {shape}");
@@ -166,7 +176,11 @@ mod tests {
     fn names_become_identifiers_that_differ() {
         check(
             &["read", "run_code", "web-search", "3d"],
-            &[("3d", "_3d"), ("read", "read"), ("web-search", "web_search")],
+            &[
+                ("3d", "_3d"),
+                ("read", "read"),
+                ("web-search", "web_search"),
+            ],
         );
         check(
             &["a_b", "a-b", "a_b_2"],
@@ -218,13 +232,10 @@ mod tests {
                 "required": ["file_path"],
             }),
             "tools.t({ file_path: string, limit?: number, mode?: \"a\" | 1, \
-             \"a-b\"?: string | null, list?: Array<any>, any?: any, k?: true })",
+             \"a-b\"?: string | null, list?: Array<{ deep?: any }>, any?: any, k?: true })",
         );
         check_signature(json!({ "type": "object" }), "tools.t(object)");
-        check_signature(
-            json!({ "type": "object", "properties": {} }),
-            "tools.t({})",
-        );
+        check_signature(json!({ "type": "object", "properties": {} }), "tools.t({})");
         check_signature(json!({ "type": 5, "enum": 7 }), "tools.t(any)");
     }
 }

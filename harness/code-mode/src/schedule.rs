@@ -2,7 +2,6 @@
 //! has ended.
 
 use std::collections::VecDeque;
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -64,6 +63,14 @@ pub(crate) struct Schedule<'a> {
 
 type Running<'a> = FuturesUnordered<BoxFuture<'a, Made>>;
 
+/// A call whose turn has not come.
+struct Waiting {
+    number: u32,
+    call: ToolCall,
+    /// Whether it may overlap with others.
+    safe: bool,
+}
+
 /// A call that was made.
 struct Made {
     number: u32,
@@ -73,17 +80,16 @@ struct Made {
 impl Schedule<'_> {
     /// Makes the script's calls until it has ended. When this returns, no call of it is under way.
     pub(crate) async fn run(mut self) -> Result<Report, Lost> {
-        let mut waiting: VecDeque<(Request, bool)> = VecDeque::new();
+        let mut waiting: VecDeque<Waiting> = VecDeque::new();
         let mut running = Running::new();
         let mut exclusive = false;
         let mut told = false;
         let report = loop {
-            while let Some((_, safe)) = waiting.front()
-                && (running.is_empty() || *safe && !exclusive)
+            while let Some(next) =
+                waiting.pop_front_if(|next| running.is_empty() || next.safe && !exclusive)
             {
-                let (request, safe) = waiting.pop_front().expect("there is a first one");
-                exclusive = !safe;
-                running.push(call(self.registry, self.context, request));
+                exclusive = !next.safe;
+                running.push(call(self.registry, self.context, next.number, next.call));
             }
             let last = self.deadline + GRACE;
             tokio::select! {
@@ -94,9 +100,10 @@ impl Schedule<'_> {
                     let _ = self.stop.replies.send(reply(made));
                 }
                 Some(request) = self.requests.recv() => {
-                    let call = tool_call(self.context, &request);
+                    let number = request.number;
+                    let call = tool_call(self.context, request);
                     let safe = self.registry.is_concurrency_safe(&call);
-                    waiting.push_back((request, safe));
+                    waiting.push_back(Waiting { number, call, safe });
                 }
                 _ = self.context.cancel.cancelled(), if !told => {
                     told = true;
@@ -109,7 +116,10 @@ impl Schedule<'_> {
         self.context.cancel.cancel(CancelReason::Caller);
         let ended = async { while running.next().await.is_some() {} };
         if tokio::time::timeout(GRACE, ended).await.is_err() {
-            tracing::warn!(calls = running.len(), "calls of a script do not end and are dropped");
+            tracing::warn!(
+                calls = running.len(),
+                "calls of a script do not end and are dropped"
+            );
         }
         report
     }
@@ -123,25 +133,23 @@ async fn until(moment: Instant) {
 fn call<'a>(
     registry: &'a ToolRegistry,
     context: &'a ExecContext,
-    request: Request,
+    number: u32,
+    call: ToolCall,
 ) -> BoxFuture<'a, Made> {
-    let number = request.number;
-    let call = tool_call(context, &request);
-    let made: std::pin::Pin<Box<dyn Future<Output = Made> + Send + 'a>> = Box::pin(async move {
+    Box::pin(async move {
         Made {
             number,
             result: registry.call_nested(context, call).await,
         }
-    });
-    made
+    })
 }
 
 /// The call as the pipeline sees it: its id is the outer one's with a number behind it.
-fn tool_call(context: &ExecContext, request: &Request) -> ToolCall {
+fn tool_call(context: &ExecContext, request: Request) -> ToolCall {
     ToolCall {
         id: format!("{}/{}", context.call_id, request.number + 1),
-        name: request.name.clone(),
-        arguments: request.arguments.clone(),
+        name: request.name,
+        arguments: request.arguments,
     }
 }
 

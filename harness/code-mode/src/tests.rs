@@ -10,7 +10,9 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use dsh_kernel::{Cancel, CancelReason};
 use dsh_session::{ContextMessage, MessageSource};
-use dsh_tools::{ContentBlock, Executed, Invocation, PostExecute, ToolError, Verdict, code as tools};
+use dsh_tools::{
+    ContentBlock, Executed, Invocation, PostExecute, ToolError, Verdict, code as tools,
+};
 use serde_json::json;
 
 use self::fixture::Fixture;
@@ -28,7 +30,10 @@ async fn a_script_calls_tools_and_returns_a_value() {
              return { sum: a.n + b.n, c, none: await tools.echo() };",
         )
         .await;
-    assert_eq!(value, json!({ "sum": 3, "c": { "n": [2, null, "é"] }, "none": {} }));
+    assert_eq!(
+        value,
+        json!({ "sum": 3, "c": { "n": [2, null, "é"] }, "none": {} })
+    );
 }
 
 /// RUN-15: nested calls pass the same pipeline, each with a token of its own under the outer call's,
@@ -116,9 +121,15 @@ async fn contexts_of_nested_calls_are_dropped_with_a_blocked_result() {
 async fn a_script_has_no_way_to_itself() {
     let fixture = Fixture::new();
     let text = fixture
-        .failure("await tools.run_code({ code: 'return 1' })", code::SCRIPT_THREW)
+        .failure(
+            "await tools.run_code({ code: 'return 1' })",
+            code::SCRIPT_THREW,
+        )
         .await;
-    assert!(text.contains("there is no tools.run_code; there are: "), "{text}");
+    assert!(
+        text.contains("there is no tools.run_code; there are: "),
+        "{text}"
+    );
     assert!(text.contains("web_search"), "{text}");
 }
 
@@ -134,7 +145,10 @@ async fn a_failed_call_throws() {
         .await;
     assert_eq!(value, json!([true, "E_TEST", "it went wrong"]));
     let text = fixture
-        .failure("console.log('before');\nawait tools.fail({})", code::SCRIPT_THREW)
+        .failure(
+            "console.log('before');\nawait tools.fail({})",
+            code::SCRIPT_THREW,
+        )
         .await;
     assert!(text.contains("Error [E_TEST]: it went wrong"), "{text}");
     assert!(text.contains("Console:\nbefore"), "{text}");
@@ -176,11 +190,21 @@ async fn exclusive_calls_are_alone() {
 #[tokio::test]
 async fn calls_that_are_not_awaited_are_waited_for_and_told() {
     let fixture = Fixture::new();
-    let result = fixture.run("tools.echo({}); tools.fail({}); return 1").await;
+    let result = fixture
+        .run("tools.echo({}); tools.fail({}); return 1")
+        .await;
     let value = result.value.clone().expect("it succeeds");
     assert_eq!(value["notAwaited"], 2);
-    assert!(result.text().contains("2 of 2 calls were not awaited"), "{}", result.text());
-    assert!(result.text().contains("[E_TEST] it went wrong"), "{}", result.text());
+    assert!(
+        result.text().contains("2 of 2 calls were not awaited"),
+        "{}",
+        result.text()
+    );
+    assert!(
+        result.text().contains("[E_TEST] it went wrong"),
+        "{}",
+        result.text()
+    );
     assert_eq!(fixture.results.lock().unwrap().len(), 3);
     // What would go on behind the script's back does not.
     let result = fixture
@@ -195,24 +219,44 @@ async fn values_of_every_kind_are_returned() {
     for (script, expected) in [
         ("return null", json!(null)),
         ("return 'text'", json!("text")),
-        ("return [1.5, true, { a: undefined, b: NaN }]", json!([1.5, true, { "b": null }])),
+        (
+            "return [1.5, true, { a: undefined, b: NaN }]",
+            json!([1.5, true, { "b": null }]),
+        ),
         ("return new Date(0)", json!("1970-01-01T00:00:00.000Z")),
         ("return { toJSON() { return 7 } }", json!(7)),
         ("return '\\ud83d' + '\\0'", json!("\u{fffd}\u{0}")),
-        ("return await tools.echo({ s: '\\ude00\\ud83d\\ude00' })", json!({ "s": "\u{fffd}😀" })),
+        (
+            "return await tools.echo({ s: '\\ude00\\ud83d\\ude00' })",
+            json!({ "s": "\u{fffd}😀" }),
+        ),
         ("return /* a comment at the end */ 1 //", json!(1)),
         ("return Promise.resolve(2)", json!(2)),
     ] {
         assert_eq!(fixture.value(script).await, expected, "{script}");
     }
-    for script in ["", "return", "1", "return () => 1", "return Symbol()", "// only a comment"] {
+    for script in [
+        "",
+        "return",
+        "1",
+        "return () => 1",
+        "return Symbol()",
+        "// only a comment",
+    ] {
         let result = if script.is_empty() {
             fixture.run(" ").await
         } else {
             fixture.run(script).await
         };
-        assert!(result.text().contains("returned nothing"), "{script}: {}", result.text());
-        assert!(result.value.expect("it succeeds").get("result").is_none(), "{script}");
+        assert!(
+            result.text().contains("returned nothing"),
+            "{script}: {}",
+            result.text()
+        );
+        assert!(
+            result.value.expect("it succeeds").get("result").is_none(),
+            "{script}"
+        );
     }
 }
 
@@ -227,14 +271,22 @@ async fn what_is_printed_is_shown() {
         .await;
     let text = result.text();
     assert!(
-        text.starts_with("Result:\n5\n\nConsole:\na 1 {\"b\":[2]} null undefined () => 1 Symbol(s) 3\nt {}"),
+        text.starts_with(
+            "Result:\n5\n\nConsole:\na 1 {\"b\":[2]} null undefined () => 1 Symbol(s) 3\nt {}"
+        ),
         "{text}"
     );
-    let result = fixture.run("for (let i = 0; i < 10000; i++) console.log('0123456789')").await;
+    let result = fixture
+        .run("for (let i = 0; i < 10000; i++) console.log('0123456789')")
+        .await;
     let value = result.value.clone().expect("it succeeds");
     assert_eq!(value["console"].as_str().map(str::len), Some(100));
     assert_eq!(value["consoleDroppedBytes"], 110_000 - 100);
-    assert!(result.text().contains("(console cut: 109900 more bytes"), "{}", result.text());
+    assert!(
+        result.text().contains("(console cut: 109900 more bytes"),
+        "{}",
+        result.text()
+    );
 }
 
 #[tokio::test]
@@ -247,7 +299,9 @@ async fn a_result_that_is_too_large_is_cut_and_said() {
     assert_eq!(value["resultBytes"], 10 * 1024 * 1024 + 2);
     assert_eq!(value["resultBegins"].as_str().map(str::len), Some(999));
     assert!(
-        result.text().contains("(result cut: these are the first 999 of 10485762 bytes"),
+        result
+            .text()
+            .contains("(result cut: these are the first 999 of 10485762 bytes"),
         "{}",
         result.text()
     );
@@ -270,9 +324,20 @@ async fn cancelling_ends_a_script_wherever_it_is() {
             fixture.world.holding.notified().await;
             cancel.cancel(CancelReason::Caller);
         });
-        assert_eq!(result.code.as_deref(), Some(tools::TOOL_CANCELLED), "{script}");
-        assert!(result.text().contains("cancelled by the caller"), "{}", result.text());
-        assert!(fixture.world.let_go.load(Ordering::SeqCst) > before, "{script}");
+        assert_eq!(
+            result.code.as_deref(),
+            Some(tools::TOOL_CANCELLED),
+            "{script}"
+        );
+        assert!(
+            result.text().contains("cancelled by the caller"),
+            "{}",
+            result.text()
+        );
+        assert!(
+            fixture.world.let_go.load(Ordering::SeqCst) > before,
+            "{script}"
+        );
         fixture.custody.settled().await;
         assert_eq!(fixture.custody.count(), 0);
     }
@@ -299,7 +364,10 @@ async fn a_dropped_call_ends_its_script() {
 async fn a_script_that_fails_ends_its_calls() {
     let fixture = Fixture::new();
     let text = fixture
-        .failure("await Promise.all([tools.hold({}), tools.fail({})])", code::SCRIPT_THREW)
+        .failure(
+            "await Promise.all([tools.hold({}), tools.fail({})])",
+            code::SCRIPT_THREW,
+        )
         .await;
     assert!(text.contains("E_TEST"), "{text}");
     assert_eq!(fixture.world.let_go.load(Ordering::SeqCst), 1);

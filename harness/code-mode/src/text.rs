@@ -19,18 +19,20 @@ impl Console {
         }
     }
 
-    /// Adds a line; what has no room is counted.
+    /// Adds a line; what has no room is counted, and so is everything behind it.
     pub(crate) fn print(&mut self, line: &str) {
-        let room = self.limit - self.text.len();
-        let kept = if self.dropped > 0 { "" } else { cut(line, room) };
+        if self.dropped > 0 {
+            self.dropped += line.len() as u64 + 1;
+            return;
+        }
+        let kept = cut(line, self.limit - self.text.len());
         self.text.push_str(kept);
-        let mut dropped = line.len() - kept.len();
+        let dropped = line.len() - kept.len();
         if dropped == 0 && self.text.len() < self.limit {
             self.text.push('\n');
         } else {
-            dropped += 1;
+            self.dropped = dropped as u64 + 1;
         }
-        self.dropped += dropped as u64;
     }
 
     /// What is kept, without the last line's end, and how many bytes are not.
@@ -76,7 +78,9 @@ fn mend(text: &str) -> String {
     while let Some(found) = text[at..].find('\\') {
         at += found;
         match unit(at) {
-            Some(0xD800..=0xDBFF) if unit(at + 6).is_some_and(|low| (0xDC00..=0xDFFF).contains(&low)) => {
+            Some(0xD800..=0xDBFF)
+                if unit(at + 6).is_some_and(|low| (0xDC00..=0xDFFF).contains(&low)) =>
+            {
                 at += 12;
             }
             Some(0xD800..=0xDFFF) => {
@@ -122,9 +126,18 @@ mod tests {
     fn half_characters_are_mended() {
         assert_eq!(parse(r#""\ud83d\ude00""#).unwrap(), json!("😀"));
         assert_eq!(parse(r#""a\ud83d""#).unwrap(), json!("a\u{fffd}"));
-        assert_eq!(parse(r#""\ude00\ud83d""#).unwrap(), json!("\u{fffd}\u{fffd}"));
-        assert_eq!(parse(r#""\ud83d\ud83d\ude00""#).unwrap(), json!("\u{fffd}😀"));
-        assert_eq!(parse(r#""\\ud83d\ud83d""#).unwrap(), json!("\\ud83d\u{fffd}"));
+        assert_eq!(
+            parse(r#""\ude00\ud83d""#).unwrap(),
+            json!("\u{fffd}\u{fffd}")
+        );
+        assert_eq!(
+            parse(r#""\ud83d\ud83d\ude00""#).unwrap(),
+            json!("\u{fffd}😀")
+        );
+        assert_eq!(
+            parse(r#""\\ud83d\ud83d""#).unwrap(),
+            json!("\\ud83d\u{fffd}")
+        );
         assert!(parse("[").is_err());
         assert!(parse(&"[".repeat(1000)).is_err());
     }

@@ -6,7 +6,7 @@ use std::sync::mpsc as replies;
 
 use async_trait::async_trait;
 use dsh_tools::{Card, ContentBlock, ExecContext, Tool, ToolError, ToolRegistry, code as tools};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -37,7 +37,11 @@ struct Arguments {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Output {
     /// What the script returned; absent if nothing, or too much.
-    #[serde(default, with = "present", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     result: Option<Value>,
     /// The beginning of its JSON text, where that is too long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,22 +60,8 @@ struct Output {
 }
 
 /// A value that is there and null is not one that is absent.
-mod present {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-    use serde_json::Value;
-
-    pub(super) fn serialize<S: Serializer>(
-        value: &Option<Value>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        value.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Value>, D::Error> {
-        Value::deserialize(deserializer).map(Some)
-    }
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl RunCode {
@@ -155,7 +145,9 @@ impl RunCode {
                     format!("the code cannot be run: {text}"),
                 );
             }
-            Ended::Threw(text) => return failed(code::SCRIPT_THREW, format!("the script threw {text}")),
+            Ended::Threw(text) => {
+                return failed(code::SCRIPT_THREW, format!("the script threw {text}"));
+            }
             Ended::OutOfMemory => {
                 return failed(
                     code::SCRIPT_OUT_OF_MEMORY,
@@ -197,7 +189,9 @@ impl RunCode {
                     ),
                 );
             }
-            Ended::Stopped => return failed(tools::TOOL_CANCELLED, "the script was stopped".to_owned()),
+            Ended::Stopped => {
+                return failed(tools::TOOL_CANCELLED, "the script was stopped".to_owned());
+            }
         };
         let (result, begins, bytes) = match returned {
             Returned::Nothing => (None, None, None),
@@ -277,7 +271,10 @@ impl Tool for RunCode {
     }
 
     fn check_arguments(&self, arguments: &Value) -> Result<(), String> {
-        let code = arguments.get("code").and_then(Value::as_str).unwrap_or_default();
+        let code = arguments
+            .get("code")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let most = size(self.config.max_code_bytes);
         if code.len() > most {
             return Err(format!(

@@ -59,7 +59,7 @@ pub struct OpenAiConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReasoningReplay {
-    /// That of messages with calls: DeepSeek's thinking models refuse to go on without it.
+    /// That of messages with calls: thinking models of `DeepSeek` refuse to go on without it.
     #[default]
     WithToolCalls,
     /// None.
@@ -370,9 +370,7 @@ fn proxy(
     if excepted.intercept(target).is_none() {
         return Ok(None);
     }
-    let found = matcher
-        .intercept(target)
-        .ok_or(ConfigError::Proxy(name))?;
+    let found = matcher.intercept(target).ok_or(ConfigError::Proxy(name))?;
     if found.uri().scheme_str() != Some("http") {
         return Err(ConfigError::Proxy(name));
     }
@@ -388,6 +386,8 @@ fn proxy(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    type Change = fn(&mut OpenAiConfig);
 
     #[track_caller]
     fn check_url(base: &str, expected: &str) {
@@ -480,7 +480,7 @@ mod tests {
 
     #[test]
     fn numbers_have_ranges() {
-        let change: [(&str, fn(&mut OpenAiConfig)); 7] = [
+        let change: [(&str, Change); 7] = [
             ("connectTimeoutMs", |c| c.connect_timeout_ms = 0),
             ("idleTimeoutMs", |c| c.idle_timeout_ms = MAX_MS + 1),
             ("maxLineBytes", |c| c.max_line_bytes = 1),

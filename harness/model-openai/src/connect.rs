@@ -50,7 +50,9 @@ impl Tls {
             };
             Err(ModelError::fatal(
                 code::MODEL_TLS,
-                format!("the platform's trusted certificates cannot be used ({reason}); install them"),
+                format!(
+                    "the platform's trusted certificates cannot be used ({reason}); install them"
+                ),
             ))
         });
         Ok(TlsConnector::from(Arc::clone(config.await?)))
@@ -66,10 +68,7 @@ fn platform_config() -> Result<ClientConfig, rustls::Error> {
 }
 
 /// A connection to the endpoint, through its proxy if it has one, secured if it is to be.
-pub(crate) async fn connect(
-    endpoint: &Endpoint,
-    tls: &Tls,
-) -> Result<Box<dyn Stream>, ModelError> {
+pub(crate) async fn connect(endpoint: &Endpoint, tls: &Tls) -> Result<Box<dyn Stream>, ModelError> {
     let mut connector = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -84,7 +83,9 @@ pub(crate) async fn connect(
                 if let Some(authorization) = &proxy.authorization {
                     tunnel = tunnel.with_auth(authorization.clone());
                 }
-                call(&mut tunnel, with_port(&endpoint.uri)).await.map_err(Box::from)
+                call(&mut tunnel, with_port(&endpoint.uri))
+                    .await
+                    .map_err(Box::from)
             } else {
                 let reached = call(&mut connector, proxy.uri.clone()).await;
                 reached.map_err(Box::<dyn Error + Send + Sync>::from)
@@ -106,13 +107,20 @@ pub(crate) async fn connect(
             ),
         )
     };
-    let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let name = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .to_owned();
     let name = ServerName::try_from(name).map_err(|error| failed(&error))?;
     let secured = tls.connector().await?.connect(name, socket).await;
     match secured {
         Ok(stream) => Ok(Box::new(stream)),
         // What rustls finds wrong is wrong again; a connection that breaks may hold next time.
-        Err(error) if error.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>) => {
+        Err(error)
+            if error
+                .get_ref()
+                .is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>) =>
+        {
             Err(failed(&error))
         }
         Err(error) => Err(ModelError::transient(

@@ -43,7 +43,11 @@ pub(crate) async fn exchange(
         let response = in_time(endpoint, sender.send_request(request))
             .await?
             .map_err(|error| broken(endpoint, &error))?;
-        tracing::debug!(host = endpoint.host(), status = response.status().as_u16(), "response");
+        tracing::debug!(
+            host = endpoint.host(),
+            status = response.status().as_u16(),
+            "response"
+        );
         answer(response, endpoint, serial, tell).await
     };
     drive(connection, work).await
@@ -78,12 +82,18 @@ fn request(endpoint: &Endpoint, body: Vec<u8>) -> Result<Request<Full<Bytes>>, M
             "the request cannot be written; check baseUrl",
         )
     };
-    let host = endpoint.uri.authority().map_or("", |authority| authority.as_str());
+    let host = endpoint
+        .uri
+        .authority()
+        .map_or("", |authority| authority.as_str());
     let mut request = Request::builder()
         .method(Method::POST)
         .uri(target)
         .header(HOST, host)
-        .header(USER_AGENT, concat!("dsh-model-openai/", env!("CARGO_PKG_VERSION")))
+        .header(
+            USER_AGENT,
+            concat!("dsh-model-openai/", env!("CARGO_PKG_VERSION")),
+        )
         .header(CONTENT_TYPE, "application/json")
         .header(ACCEPT, "text/event-stream, application/json")
         .body(Full::new(Bytes::from(body)))
@@ -137,7 +147,11 @@ async fn answer(
                     "{} answered with {} instead of a stream of events; check baseUrl (asked was {}): \
                      {begin}",
                     endpoint.host(),
-                    endpoint.clean(if plain { kind.unwrap_or("nothing") } else { "a compressed body" }),
+                    endpoint.clean(if plain {
+                        kind.unwrap_or("nothing")
+                    } else {
+                        "a compressed body"
+                    }),
                     endpoint.uri.path(),
                 ),
             ));
@@ -195,7 +209,10 @@ impl Failed {
             ),
             Self::Sse(SseError::NotUtf8) => ModelError::transient(
                 code::MODEL_BAD_RESPONSE,
-                format!("{} does not answer as it should: its stream is not UTF-8", endpoint.host()),
+                format!(
+                    "{} does not answer as it should: its stream is not UTF-8",
+                    endpoint.host()
+                ),
                 None,
             ),
         }
@@ -292,7 +309,9 @@ fn kind(headers: &HeaderMap) -> Option<String> {
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"))
+    headers
+        .get(name)
+        .map(|value: &HeaderValue| value.to_str().unwrap_or("?"))
 }
 
 fn pause(headers: &HeaderMap) -> Option<Duration> {

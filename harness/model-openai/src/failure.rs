@@ -255,9 +255,21 @@ mod tests {
         check(422, said, code::MODEL_BAD_REQUEST, never, words);
         check(418, said, code::MODEL_BAD_REQUEST, never, words);
         check(401, said, code::MODEL_AUTH, never, &["A_KEY", "401"]);
-        check(403, "", code::MODEL_AUTH, never, &["A_KEY", "403 Forbidden"]);
+        check(
+            403,
+            "",
+            code::MODEL_AUTH,
+            never,
+            &["A_KEY", "403 Forbidden"],
+        );
         check(402, said, code::MODEL_QUOTA, never, &["credit"]);
-        check(404, said, code::MODEL_NOT_FOUND, never, &["/v1/chat", "\"m\""]);
+        check(
+            404,
+            said,
+            code::MODEL_NOT_FOUND,
+            never,
+            &["/v1/chat", "\"m\""],
+        );
         check(413, said, code::MODEL_REQUEST_TOO_LARGE, never, words);
         check(408, said, code::MODEL_SERVER, later, words);
         check(429, said, code::MODEL_RATE_LIMITED, later, words);
@@ -318,7 +330,7 @@ mod tests {
         assert_eq!(of("0"), Some(Duration::ZERO));
         assert_eq!(
             of("Sun, 06 Nov 1994 08:50:37 GMT"),
-            Some(Duration::from_secs(60))
+            Some(Duration::from_mins(1))
         );
         assert_eq!(of("Sun, 06 Nov 1994 08:00:00 GMT"), Some(Duration::ZERO));
         assert!(of("99999999999999999999999").is_some());

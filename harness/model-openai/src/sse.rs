@@ -167,7 +167,10 @@ mod tests {
             parse(&[b"data: 1", b"234", b"5"], 10),
             Err(SseError::TooLong)
         );
-        assert_eq!(parse(&[&b"data: 1\n".repeat(6)], 10), Err(SseError::TooLong));
+        assert_eq!(
+            parse(&[&b"data: 1\n".repeat(6)], 10),
+            Err(SseError::TooLong)
+        );
         assert_eq!(parse(&[b": 12345678901"], 10), Err(SseError::TooLong));
         assert!(parse(&[b"data: 1234\n"], 10).is_ok());
     }

@@ -68,7 +68,10 @@ fn response(head: &str, body: &str) -> String {
 }
 
 fn events(body: &str) -> String {
-    response("200 OK\r\nContent-Type: text/event-stream; charset=utf-8", body)
+    response(
+        "200 OK\r\nContent-Type: text/event-stream; charset=utf-8",
+        body,
+    )
 }
 
 /// The stream as chunks of `size` bytes, with an extension and a trailer.
@@ -123,8 +126,14 @@ async fn a_request_is_answered() {
     assert_eq!(model.name(), "m");
     let received = server.request().await;
     let head = received.head.to_lowercase();
-    assert!(head.starts_with("post /v1/chat/completions http/1.1\r\n"), "{head}");
-    assert!(head.contains(&format!("\r\nhost: {}", server.address)), "{head}");
+    assert!(
+        head.starts_with("post /v1/chat/completions http/1.1\r\n"),
+        "{head}"
+    );
+    assert!(
+        head.contains(&format!("\r\nhost: {}", server.address)),
+        "{head}"
+    );
     assert!(received.head.contains(&format!("Bearer {KEY}")), "{head}");
     assert_eq!(received.body["messages"][1]["content"], "Q");
     assert_eq!(received.body["stream"], json!(true));
@@ -137,7 +146,9 @@ async fn how_the_bytes_arrive_makes_no_difference() {
         connections.push(vec![Act::Send(chunked(STREAM, size))]);
     }
     connections.push(vec![Act::Drip(chunked(STREAM, 3))]);
-    connections.push(vec![Act::Send(events(&STREAM.replace('\n', "\r\n")).into())]);
+    connections.push(vec![Act::Send(
+        events(&STREAM.replace('\n', "\r\n")).into(),
+    )]);
     let count = connections.len();
     let server = Server::start(connections).await;
     let model = model(&server.url());
@@ -150,7 +161,10 @@ async fn how_the_bytes_arrive_makes_no_difference() {
 #[tokio::test]
 async fn a_stream_that_is_cut_off_is_never_half_an_answer() {
     for (whole, what) in [
-        (events(STREAM).into_bytes(), "until the end of the connection"),
+        (
+            events(STREAM).into_bytes(),
+            "until the end of the connection",
+        ),
         (chunked(STREAM, 50), "in chunks"),
     ] {
         let connections = (0..whole.len())
@@ -166,7 +180,11 @@ async fn a_stream_that_is_cut_off_is_never_half_an_answer() {
                     answered += 1;
                 }
                 Err(error) => {
-                    assert_eq!(error.code, model_code::MODEL_STREAM_CUT, "{what}, {at}: {error}");
+                    assert_eq!(
+                        error.code,
+                        model_code::MODEL_STREAM_CUT,
+                        "{what}, {at}: {error}"
+                    );
                     assert_eq!(error.retry, AGAIN, "{what}, {at}");
                     assert_eq!(answered, 0, "{what}, {at}: more bytes make it less whole");
                     cut += 1;
@@ -190,21 +208,36 @@ async fn a_refusal_is_told_with_its_pause() {
     );
     assert!(text.contains("429") && text.contains("slow down"), "{text}");
     let date = "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:50:07 GMT";
-    fails(answer_to(limited(date)).await, code::MODEL_RATE_LIMITED, after(30));
+    fails(
+        answer_to(limited(date)).await,
+        code::MODEL_RATE_LIMITED,
+        after(30),
+    );
     fails(
         answer_to(limited("Retry-After: Sun, 06 Nov 1994 08:50:07 GMT")).await,
         code::MODEL_RATE_LIMITED,
         after(0),
     );
-    fails(answer_to(limited("X: y")).await, code::MODEL_RATE_LIMITED, AGAIN);
-    fails(answer_to(response("503 Busy", "")).await, code::MODEL_SERVER, AGAIN);
+    fails(
+        answer_to(limited("X: y")).await,
+        code::MODEL_RATE_LIMITED,
+        AGAIN,
+    );
+    fails(
+        answer_to(response("503 Busy", "")).await,
+        code::MODEL_SERVER,
+        AGAIN,
+    );
     let quoted = format!(r#"{{"error":{{"message":"wrong key {KEY}"}}}}"#);
     let text = fails(
         answer_to(response("401 No", &quoted)).await,
         code::MODEL_AUTH,
         Retry::Never,
     );
-    assert!(text.contains("MODEL_API_KEY") && text.contains("wrong key"), "{text}");
+    assert!(
+        text.contains("MODEL_API_KEY") && text.contains("wrong key"),
+        "{text}"
+    );
     // A refusal whose own body breaks off is the same refusal.
     let cut = "HTTP/1.1 400 Bad\r\nContent-Length: 100\r\n\r\nhalf";
     let text = fails(answer_to(cut).await, code::MODEL_BAD_REQUEST, Retry::Never);
@@ -225,7 +258,10 @@ async fn what_is_no_stream_is_told() {
     );
     let html = response("200 OK\r\nContent-Type: text/html", "<h1>Welcome</h1>");
     let text = fails(answer_to(html).await, code::MODEL_BAD_RESPONSE, fatal);
-    assert!(text.contains("text/html") && text.contains("Welcome"), "{text}");
+    assert!(
+        text.contains("text/html") && text.contains("Welcome"),
+        "{text}"
+    );
     let packed = "200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip";
     fails(
         answer_to(response(packed, "\u{1f}\u{8b}")).await,
@@ -233,24 +269,38 @@ async fn what_is_no_stream_is_told() {
         fatal,
     );
     let broken = "data: {\"choices\":[{\"delta\":\n\n";
-    fails(answer_to(events(broken)).await, code::MODEL_BAD_RESPONSE, AGAIN);
+    fails(
+        answer_to(events(broken)).await,
+        code::MODEL_BAD_RESPONSE,
+        AGAIN,
+    );
     let mut bytes = events("data: ").into_bytes();
     bytes.extend_from_slice(b"\xFF\n\n");
     fails(answer_to(bytes).await, code::MODEL_BAD_RESPONSE, AGAIN);
-    fails(answer_to("SSH-2.0-x\r\n").await, code::MODEL_BAD_RESPONSE, fatal);
+    fails(
+        answer_to("SSH-2.0-x\r\n").await,
+        code::MODEL_BAD_RESPONSE,
+        fatal,
+    );
     fails(
         answer_to(response("204 No Content", "")).await,
         code::MODEL_BAD_RESPONSE,
         fatal,
     );
     let whole = r#"{"choices":[{"message":{"content":"whole"},"finish_reason":"stop"}]}"#;
-    assert_eq!(answer_to(response(json, whole)).await.unwrap().text, "whole");
+    assert_eq!(
+        answer_to(response(json, whole)).await.unwrap().text,
+        "whole"
+    );
 }
 
 #[tokio::test]
 async fn lines_and_answers_have_a_size() {
     let line = format!("data: {}", "x".repeat(4096));
-    let text = format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n", "x".repeat(600));
+    let text = format!(
+        "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n",
+        "x".repeat(600)
+    );
     let json = response(
         "200 OK\r\nContent-Type: application/json",
         &"[".repeat(1 << 16),
@@ -279,7 +329,10 @@ async fn lines_and_answers_have_a_size() {
 async fn a_redirect_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {
         let mut other = Server::start(vec![vec![Act::Send(events(STREAM).into())]]).await;
-        let head = format!("{status} Moved\r\nLocation: {}/v1/chat/completions", other.url());
+        let head = format!(
+            "{status} Moved\r\nLocation: {}/v1/chat/completions",
+            other.url()
+        );
         let told = fails(
             answer_to(response(&head, "")).await,
             code::MODEL_REDIRECTED,
@@ -297,7 +350,10 @@ async fn a_server_that_is_not_there_is_told_by_what_is_wrong() {
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", socket.local_addr().unwrap());
     let told = fails(ask(&model(&url)).await, code::MODEL_UNREACHABLE, AGAIN);
-    assert!(told.contains("refused") && told.contains("127.0.0.1"), "{told}");
+    assert!(
+        told.contains("refused") && told.contains("127.0.0.1"),
+        "{told}"
+    );
     // No resolver asks anybody about a label that no name can have.
     let nobody = format!("http://{}.invalid", "a".repeat(64));
     let told = fails(ask(&model(&nobody)).await, code::MODEL_DNS, AGAIN);
@@ -321,7 +377,9 @@ fn certified() -> Certified {
         .with_single_cert(vec![made.cert.der().clone()], key)
         .expect("the key fits");
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(made.cert.der().clone()).expect("it is a certificate");
+    roots
+        .add(made.cert.der().clone())
+        .expect("it is a certificate");
     let client = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("there are versions")
@@ -418,7 +476,10 @@ async fn a_server_that_falls_silent_is_given_up() {
     ] {
         let before = tokio::time::Instant::now();
         let told = fails(exchange_with(acts).await, code::MODEL_STALLED, AGAIN);
-        assert!(told.contains("120000 ms") && told.contains("idleTimeoutMs"), "{told}");
+        assert!(
+            told.contains("120000 ms") && told.contains("idleTimeoutMs"),
+            "{told}"
+        );
         assert_eq!(before.elapsed().as_secs(), 120);
     }
 }
@@ -463,15 +524,27 @@ async fn a_proxy_is_asked_when_the_environment_s_are_wanted() {
         })
         .expect("the configuration is fine")
     };
-    let (plain, secured) = (through("http://host.invalid"), through("https://host.invalid"));
+    let (plain, secured) = (
+        through("http://host.invalid"),
+        through("https://host.invalid"),
+    );
     is_whole(&ask(&plain).await.expect("it is answered"));
     let told = ask(&secured).await.expect_err("the proxy refuses");
     assert_eq!(told.code, code::MODEL_UNREACHABLE);
     assert!(told.message.contains("proxy"), "{told}");
     assert!(!format!("{told} {secured:?}").contains("hunter2"), "{told}");
     let first = proxy.request().await.head;
-    assert!(first.starts_with("POST http://host.invalid/v1/chat/completions HTTP/1.1"), "{first}");
-    assert!(first.to_lowercase().contains("proxy-authorization: basic "), "{first}");
+    assert!(
+        first.starts_with("POST http://host.invalid/v1/chat/completions HTTP/1.1"),
+        "{first}"
+    );
+    assert!(
+        first.to_lowercase().contains("proxy-authorization: basic "),
+        "{first}"
+    );
     let second = proxy.request().await.head;
-    assert!(second.starts_with("CONNECT host.invalid:443 HTTP/1.1"), "{second}");
+    assert!(
+        second.starts_with("CONNECT host.invalid:443 HTTP/1.1"),
+        "{second}"
+    );
 }

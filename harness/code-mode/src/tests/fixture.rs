@@ -109,7 +109,9 @@ impl Fixture {
         let results = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&results);
         let heard = events.subscribe(move |result: &ResultReady| {
-            told.lock().expect("nobody panics here").push(result.clone());
+            told.lock()
+                .expect("nobody panics here")
+                .push(result.clone());
         });
         let registry = ToolRegistry::new(events);
         let world = Arc::new(World {
@@ -120,7 +122,15 @@ impl Fixture {
             let_go: AtomicUsize::new(0),
         });
         let custody = Custody::default();
-        let names = ["echo", "fail", "meet", "alone", "hold", "web-search", "__proto__"];
+        let names = [
+            "echo",
+            "fail",
+            "meet",
+            "alone",
+            "hold",
+            "web-search",
+            "__proto__",
+        ];
         let mut handles: Vec<ToolHandle> = names
             .iter()
             .map(|name| {
@@ -168,7 +178,12 @@ impl Fixture {
     /// The message of a script that is to fail with this code.
     pub(super) async fn failure(&self, code: &str, expected: &str) -> String {
         let result = self.run(code).await;
-        assert_eq!(result.code.as_deref(), Some(expected), "{code}: {}", result.text());
+        assert_eq!(
+            result.code.as_deref(),
+            Some(expected),
+            "{code}: {}",
+            result.text()
+        );
         result.text()
     }
 }

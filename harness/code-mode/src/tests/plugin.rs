@@ -22,22 +22,33 @@ async fn the_plugin_brings_the_tool_and_takes_it_away() {
     let kernel = Kernel::new();
     kernel.mount(Arc::new(ToolsPlugin)).await.unwrap();
     kernel.mount(Arc::new(SystemPromptPlugin)).await.unwrap();
-    let plugin = kernel.mount(Arc::new(CodeModePlugin::default())).await.unwrap();
+    let plugin = kernel
+        .mount(Arc::new(CodeModePlugin::default()))
+        .await
+        .unwrap();
     let registry = kernel.service::<ToolRegistry>().unwrap();
     let prompt = kernel.service::<SystemPrompt>().unwrap();
     let names: Vec<String> = registry.list().into_iter().map(|tool| tool.name).collect();
     assert_eq!(names, ["run_code"]);
-    assert!(prompt.assemble().contains("run_code"), "{}", prompt.assemble());
+    assert!(
+        prompt.assemble().contains("run_code"),
+        "{}",
+        prompt.assemble()
+    );
     let call = ToolCall {
         id: "c".to_owned(),
         name: "run_code".to_owned(),
         arguments: json!({ "code": "for (;;) {}" }),
     };
-    let (result, unloaded) = tokio::join!(
-        registry.call(call, None, Cancel::new()),
-        async { kernel.unmount(&plugin).await }
+    let (result, unloaded) = tokio::join!(registry.call(call, None, Cancel::new()), async {
+        kernel.unmount(&plugin).await
+    });
+    assert_eq!(
+        result.code.as_deref(),
+        Some(tools::TOOL_CANCELLED),
+        "{}",
+        result.text()
     );
-    assert_eq!(result.code.as_deref(), Some(tools::TOOL_CANCELLED), "{}", result.text());
     assert_eq!(unloaded, Ok(()));
     assert_eq!(registry.list(), []);
     assert_eq!(prompt.assemble(), "");
@@ -138,6 +149,9 @@ async fn a_script_without_a_report_is_told() {
 async fn a_long_built_in_function_delays_the_end() {
     let fixture = Fixture::with(|config| config.wall_ms = 1);
     fixture
-        .failure("[].indexOf.call({ length: 1e6 }, 1); for (;;) {}", code::SCRIPT_TIMEOUT)
+        .failure(
+            "[].indexOf.call({ length: 1e6 }, 1); for (;;) {}",
+            code::SCRIPT_TIMEOUT,
+        )
         .await;
 }

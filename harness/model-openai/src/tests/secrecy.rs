@@ -111,7 +111,10 @@ async fn a_key_reaches_no_log_no_error_and_no_message() {
         if let Err(error) = outcome {
             writeln!(told, "{error} {error:#?}").expect("a string takes it");
         }
-        assert!(server.request().await.head.contains(KEY), "the server gets it");
+        assert!(
+            server.request().await.head.contains(KEY),
+            "the server gets it"
+        );
     }
     told.push_str(&everything.0.lock().expect("nobody panics while writing"));
     assert!(told.contains("response"), "something was traced: {told}");

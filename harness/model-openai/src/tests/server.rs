@@ -50,7 +50,9 @@ impl Server {
         connections: Vec<Vec<Act>>,
         tls: Option<Arc<tokio_rustls::rustls::ServerConfig>>,
     ) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
         let (tell, seen) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
