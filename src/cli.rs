@@ -6,7 +6,7 @@ use std::io::Write as _;
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    audit, check, completions, deployment, explain, list, query, report, run, servers,
+    agent, audit, check, completions, deployment, explain, list, query, report, run, servers,
     subject_worker,
 };
 use crate::exit::{Exit, STATUSES};
@@ -58,6 +58,7 @@ enum Command {
     Check(check::Args),
     Run(run::Args),
     Query(query::Args),
+    Agent(agent::Args),
     #[command(subcommand)]
     Servers(servers::Command),
     #[command(subcommand)]
@@ -126,6 +127,7 @@ pub(crate) fn run() -> Exit {
         Command::Check(args) => check::run(&shell, cli.global, args),
         Command::Run(args) => run::run(&shell, cli.global, args),
         Command::Query(args) => query::run(&shell, args),
+        Command::Agent(args) => agent::run(&shell, cli.global, args),
         Command::Report(command) => report::run(&shell, cli.global, &command),
         Command::Audit(args) => audit::run(&shell, cli.global, &args),
         Command::Servers(command) => servers::run(&shell, cli.global, &command),

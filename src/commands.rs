@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+pub(crate) mod agent;
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod completions;

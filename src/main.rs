@@ -13,6 +13,7 @@ mod output;
 mod progress;
 mod shell;
 mod signals;
+mod streams;
 
 use std::process::ExitCode;
 

@@ -6,16 +6,36 @@ use std::io::{self, Write as _};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unwritten;
 
-/// Writes text to stdout. A reader that is gone, as behind `| head`, is nothing to complain about;
-/// everything else is complained about here, so that no caller can fail in silence.
-pub(crate) fn say(text: &str) -> Result<(), Unwritten> {
+/// What became of text for stdout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Printed {
+    /// It was written.
+    Whole,
+    /// The reader is gone.
+    Unread,
+    /// It cannot be written; the user was told so.
+    Failed,
+}
+
+/// Writes text to stdout. Everything but a reader that is gone is complained about here, so that no
+/// caller can fail in silence.
+pub(crate) fn print(text: &str) -> Printed {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+        Ok(()) => Printed::Whole,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Printed::Unread,
+        Err(error) => {
             complain(&format!("error: cannot write to stdout: {error}"));
-            Err(Unwritten)
+            Printed::Failed
         }
-        _ => Ok(()),
+    }
+}
+
+/// The same where a reader that is gone, as behind `| head`, is nothing to complain about.
+pub(crate) fn say(text: &str) -> Result<(), Unwritten> {
+    match print(text) {
+        Printed::Failed => Err(Unwritten),
+        Printed::Whole | Printed::Unread => Ok(()),
     }
 }
 

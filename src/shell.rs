@@ -86,6 +86,11 @@ pub(crate) fn date() -> Option<String> {
     Some(rfc3339(since.as_secs()))
 }
 
+/// Now, in UTC and without anything that a file name could trip over.
+pub(crate) fn compact_date() -> String {
+    date().unwrap_or_default().replace(['-', ':'], "")
+}
+
 /// A seed that is another one each time, short enough to be typed.
 #[expect(clippy::disallowed_methods, reason = "this is the outer shell")]
 pub(crate) fn seed() -> u64 {

@@ -57,6 +57,25 @@ pub(crate) fn interruptible<F>(work: impl FnOnce(Interruption) -> F) -> Exit
 where
     F: Future<Output = Exit>,
 {
+    on_runtime(work, |_| {})
+}
+
+/// The same for work that reads stdin. A read that blocks is not waited for: there is no way to end
+/// it.
+pub(crate) fn interruptible_reader<F>(work: impl FnOnce(Interruption) -> F) -> Exit
+where
+    F: Future<Output = Exit>,
+{
+    on_runtime(work, tokio::runtime::Runtime::shutdown_background)
+}
+
+fn on_runtime<F>(
+    work: impl FnOnce(Interruption) -> F,
+    shut_down: impl FnOnce(tokio::runtime::Runtime),
+) -> Exit
+where
+    F: Future<Output = Exit>,
+{
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -67,7 +86,7 @@ where
             return Exit::NotCarriedOut;
         }
     };
-    runtime.block_on(async {
+    let exit = runtime.block_on(async {
         let interruption = Interruption::default();
         let exit = tokio::select! {
             biased;
@@ -75,7 +94,9 @@ where
             exit = work(interruption.clone()) => exit,
         };
         interruption.exit().unwrap_or(exit)
-    })
+    });
+    shut_down(runtime);
+    exit
 }
 
 /// The signals that end this program.

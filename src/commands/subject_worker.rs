@@ -1,12 +1,11 @@
 //! `subject`.
 
-use std::io;
-
 use dsh_scenarios::subject::serve;
 
 use crate::exit::Exit;
 use crate::output::complain;
 use crate::signals::Signals;
+use crate::streams;
 
 /// Serve the built-in harness over the subject protocol, on stdin and stdout
 ///
@@ -63,51 +62,5 @@ async fn until_the_end() -> Exit {
                 Exit::NotCarriedOut
             }
         },
-    }
-}
-
-type Input = Box<dyn tokio::io::AsyncBufRead + Send + Unpin>;
-type Output = Box<dyn tokio::io::AsyncWrite + Send + Unpin>;
-
-#[cfg(unix)]
-mod streams {
-    use std::os::fd::AsFd as _;
-
-    use tokio::io::BufReader;
-    use tokio::net::unix::pipe;
-
-    use super::{Input, Output, io};
-
-    /// Stdin, without a thread in between where it is a pipe.
-    pub(super) fn input() -> io::Result<Input> {
-        let stdin = io::stdin().as_fd().try_clone_to_owned()?;
-        let file = std::fs::File::from(stdin.try_clone()?);
-        Ok(match pipe::Receiver::from_owned_fd(stdin) {
-            Ok(pipe) => Box::new(BufReader::with_capacity(1 << 16, pipe)),
-            Err(_) => Box::new(BufReader::new(tokio::fs::File::from_std(file))),
-        })
-    }
-
-    /// Stdout, likewise.
-    pub(super) fn output() -> io::Result<Output> {
-        let stdout = io::stdout().as_fd().try_clone_to_owned()?;
-        let file = std::fs::File::from(stdout.try_clone()?);
-        Ok(match pipe::Sender::from_owned_fd(stdout) {
-            Ok(pipe) => Box::new(pipe),
-            Err(_) => Box::new(tokio::fs::File::from_std(file)),
-        })
-    }
-}
-
-#[cfg(not(unix))]
-mod streams {
-    use super::{Input, Output, io};
-
-    pub(super) fn input() -> io::Result<Input> {
-        Ok(Box::new(tokio::io::BufReader::new(tokio::io::stdin())))
-    }
-
-    pub(super) fn output() -> io::Result<Output> {
-        Ok(Box::new(tokio::io::stdout()))
     }
 }

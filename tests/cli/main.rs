@@ -4,6 +4,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod agent;
 mod audit;
 mod check;
 mod interruption;

@@ -1,0 +1,79 @@
+//! The language servers that an agent gets.
+
+use dsh_e2e::Target;
+use dsh_e2e::install::InstallOptions;
+use dsh_harness::lsp_stdio::LspStdioConfig;
+use dsh_harness::{Deployment, RowConfig};
+use dsh_profiles::with_language_servers;
+
+use super::{Args, usage};
+use crate::commands::subject::{self, Absent};
+use crate::exit::Exit;
+use crate::progress::Progress;
+use crate::shell::Shell;
+use crate::signals::Interruption;
+
+/// The name of the server that is part of this program.
+const BUILT_IN: &str = "built-in";
+
+/// Finds the servers that were asked for, and adds them to the rows.
+pub(super) async fn added(
+    shell: &Shell,
+    args: &Args,
+    rows: Deployment,
+    interruption: &Interruption,
+) -> Result<Deployment, Exit> {
+    let mut servers: Option<LspStdioConfig> = None;
+    for (index, name) in args.server.iter().enumerate() {
+        if args.server[..index].contains(name) {
+            continue;
+        }
+        let target = find(shell, args, name, interruption).await?;
+        let config = config_of(&target).map_err(|problem| usage(&problem))?;
+        match &mut servers {
+            None => servers = Some(config),
+            Some(servers) => servers.servers.extend(config.servers),
+        }
+    }
+    Ok(match servers {
+        None => rows,
+        Some(servers) => with_language_servers(rows, servers),
+    })
+}
+
+async fn find(
+    shell: &Shell,
+    args: &Args,
+    name: &str,
+    interruption: &Interruption,
+) -> Result<Target, Exit> {
+    if name == BUILT_IN {
+        return Ok(subject::built_in(shell));
+    }
+    let entry = subject::entry(name).map_err(|unknown| usage(&unknown))?;
+    let line = Progress::new(shell.stderr_is_terminal, false).line(&entry.name);
+    let options = InstallOptions {
+        system: false,
+        long_builds: !shell.is_ci(),
+    };
+    let install = args.install.then_some(options);
+    match subject::find(shell, entry, install, &line, &interruption.token).await {
+        Ok(target) => Ok(target),
+        Err(Absent::Interrupted) => Err(Exit::Interrupted),
+        Err(Absent::Missing(reason)) => {
+            line.announce(&format!("error: {reason}"));
+            Err(Exit::NotCarriedOut)
+        }
+    }
+}
+
+/// The configuration of a target's host.
+fn config_of(target: &Target) -> Result<LspStdioConfig, String> {
+    let rows = Deployment::parse(&target.deployment(), "(made from the options)")
+        .map_err(|error| error.problem().to_owned())?;
+    let config = rows.rows().iter().find_map(|row| match row.config() {
+        RowConfig::LspStdio(config) => Some(config.clone()),
+        _ => None,
+    });
+    config.ok_or_else(|| format!("{} has no row of a language server", target.name))
+}

@@ -1,0 +1,296 @@
+//! `agent`: runs with a script in a model's place, on the sample of the examples.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::support::{Desk, Said, is_alive, program};
+
+/// The sample, as the README runs it.
+fn sample() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/agent")
+}
+
+const QUESTION: &str = "Where is area defined?";
+
+/// Runs the sample with further options.
+fn run_sample(desk: &Desk, further: &[&str]) -> Said {
+    let workspace = sample().join("workspace").display().to_string();
+    let model = format!("scripted:{}", sample().join("script.yaml").display());
+    let mut args = vec!["agent", "--profile", "headless", "--model", &model];
+    args.extend(["--server", "built-in", "--cwd", &workspace]);
+    args.extend(further);
+    args.push(QUESTION);
+    desk.run(&args)
+}
+
+/// A script in a file of the desk.
+fn script(desk: &Desk, replies: &Value) -> String {
+    let file = desk.path().join("script.json");
+    std::fs::write(&file, json!({"replies": replies}).to_string()).unwrap();
+    format!("scripted:{}", file.display())
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// RUN-8, RUN-12, INS-1: instructions, `read` and `lsp` on a sample; stdout is the answer alone.
+#[test]
+fn the_sample_reads_asks_the_server_and_answers() {
+    let desk = Desk::new();
+    let said = run_sample(&desk, &[]).ended(0);
+    assert_eq!(said.out, "`area` is defined at shapes.fake:5:5.\n");
+    let said = said.err_has("read: ").err_has("lsp: goToDefinition main.fake:3:9");
+    assert!(said.err.lines().all(|line| line.chars().count() <= 80));
+    let said = run_sample(&desk, &["--quiet"]).ended(0);
+    assert_eq!(said.err, "");
+    assert_eq!(desk.files(), Vec::<String>::new());
+}
+
+/// RUN-11: the events on stdout are those of the file, which another run goes on with.
+#[test]
+fn events_are_lines_and_the_session_is_kept_and_gone_on_with() {
+    let desk = Desk::new();
+    let said = run_sample(&desk, &["--json", "--session", "run.jsonl"]).ended(0);
+    let told = lines(&said.out);
+    let (first, last) = (&told[0], told.last().unwrap());
+    assert_eq!((&first["type"], &first["profile"]), (&json!("session"), &json!("headless")));
+    assert!(first["tools"].as_array().unwrap().contains(&json!("lsp")));
+    assert_eq!(last["type"], "end");
+    assert_eq!(last["outcome"], json!({"status": "completed"}));
+    assert_eq!(last["answer"], "`area` is defined at shapes.fake:5:5.");
+    let kept = lines(&std::fs::read_to_string(desk.path().join("run.jsonl")).unwrap());
+    assert_eq!(kept[0]["format"], "dsh-session/1");
+    assert_eq!(kept[1..], told[1..told.len() - 1]);
+
+    let again = run_sample(&desk, &["--session", "run.jsonl"]).ended(3);
+    again.err_has("is there already");
+    let replies = json!([{"expect": {"contains": ["And now?"]}, "text": "still there"}]);
+    let model = script(&desk, &replies);
+    let said = desk
+        .run(&["agent", "--model", &model, "--resume", "run.jsonl", "And now?"])
+        .ended(0);
+    assert_eq!(said.out, "still there\n");
+    let resumed = lines(&std::fs::read_to_string(desk.path().join("run.jsonl")).unwrap());
+    assert_eq!(resumed[..kept.len()], kept[..]);
+    assert!(resumed.len() > kept.len());
+}
+
+/// What passes between the harness and its servers is a recording that `audit` judges.
+#[test]
+fn the_wire_is_recorded_for_audit() {
+    let desk = Desk::new();
+    run_sample(&desk, &["--wire", "wire.jsonl"]).ended(0);
+    desk.run(&["audit", "wire.jsonl"]).ended(0);
+}
+
+#[test]
+fn a_script_that_is_not_followed_is_told_with_its_place() {
+    let desk = Desk::new();
+    let folder = desk.path().display().to_string();
+    let mut run = |replies: Value, status: i32, words: &str| {
+        let model = script(&desk, &replies);
+        let said = desk
+            .run(&["agent", "--model", &model, "--cwd", &folder, "hello"])
+            .ended(status)
+            .err_has(words);
+        assert_eq!(said.out, "");
+    };
+    run(json!([]), 1, "SCRIPT_EXHAUSTED");
+    run(
+        json!([{"expect": {"contains": ["goodbye"]}, "text": "x"}]),
+        1,
+        "SCRIPT_MISMATCH",
+    );
+    run(json!([{"text": "one"}, {"text": "two"}]), 1, "2 replies");
+    let error = json!({"code": "MODEL_DOWN", "message": "the model is down"});
+    run(json!([{"error": error}]), 3, "MODEL_DOWN: the model is down");
+    run(json!([{"txt": "x"}]), 2, "txt");
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_before_anything_starts() {
+    let desk = Desk::new();
+    let model = script(&desk, &json!([{"text": "x"}]));
+    for (args, words) in [
+        (&["--model", &model][..], "headless runs one prompt"),
+        (&["--model", &model, " "], "the prompt is empty"),
+        (&["--model", "gpt", "hi"], "scripted:FILE"),
+        (&["--model", "scripted:missing", "hi"], "missing"),
+        (&["--model", &model, "--profile", "sdk", "hi"], "a prompt is for the profile headless"),
+        (&["--model", &model, "--profile", "acp", "--json"], "--json is for"),
+        (&["--model", &model, "--profile", "headles", "hi"], "headless"),
+        (&["--model", &model, "--sessions", ".", "hi"], "--session"),
+        (&["--model", &model, "--server", "built-im", "hi"], "built-im"),
+        (&["--model", &model, "--deployment", "missing.yml", "hi"], "missing.yml"),
+        (&["--model", "openai:m", "--key-from", "MISSING_KEY", "hi"], "MISSING_KEY"),
+    ] {
+        let said = desk.run(&[&["agent"], args].concat()).ended(2).err_has(words);
+        assert_eq!(said.out, "");
+    }
+    desk.run(&["agent", "--model", &model, "--resume", "missing.jsonl", "hi"])
+        .ended(3)
+        .err_has("missing.jsonl");
+}
+
+/// ENV-1: no key reaches stdout, stderr or the session's file.
+#[test]
+fn a_key_is_never_shown() {
+    let desk = Desk::new();
+    let output = desk
+        .command(&[
+            "agent",
+            "--model",
+            // Nobody listens there.
+            "openai:m@http://127.0.0.1:1",
+            "--session",
+            "run.jsonl",
+            "--json",
+            "--verbose",
+            "hi",
+        ])
+        .env("DSH_API_KEY", "sesame-open")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let kept = std::fs::read(desk.path().join("run.jsonl")).unwrap();
+    for text in [output.stdout, output.stderr, kept] {
+        let text = String::from_utf8(text).unwrap();
+        assert!(!text.contains("sesame-open"), "{text}");
+    }
+}
+
+struct Running {
+    child: Child,
+    out: BufReader<std::process::ChildStdout>,
+    desk: Desk,
+}
+
+impl Running {
+    /// Starts a run whose model calls the language server and then says nothing.
+    fn start(further: &[&str]) -> Self {
+        let desk = Desk::new();
+        let call = json!({
+            "operation": "goToDefinition", "file_path": "main.fake", "line": 3, "character": 9,
+        });
+        let replies = json!([
+            {"tool_calls": [{"name": "lsp", "arguments": call}]},
+            {"text": "well", "hang": true},
+        ]);
+        let model = script(&desk, &replies);
+        let workspace = sample().join("workspace");
+        let mut child = Command::new(program())
+            .current_dir(desk.path())
+            .args(["agent", "--model", &model, "--server", "built-in", "--json"])
+            .args(["--session", "run.jsonl", "--wire", "wire.jsonl", "--cwd"])
+            .arg(workspace)
+            .args(further)
+            .arg("go")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out, desk }
+    }
+
+    /// Reads until the second request has been made, when the server runs and the model is silent.
+    fn until_silent(&mut self) {
+        let mut requests = 0;
+        while requests < 2 {
+            let mut line = String::new();
+            assert_ne!(self.out.read_line(&mut line).unwrap(), 0, "it has ended");
+            let event: Value = serde_json::from_str(&line).unwrap();
+            requests += u32::from(event["type"] == "step/request");
+        }
+    }
+
+    /// Ends it, and looks at what is left.
+    fn end(mut self, status: i32) {
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).unwrap();
+        let mut err = String::new();
+        let stderr = self.child.stderr.as_mut().unwrap();
+        stderr.read_to_string(&mut err).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(status), "{err}");
+        let kept = lines(&std::fs::read_to_string(self.desk.path().join("run.jsonl")).unwrap());
+        let last = kept.last().unwrap();
+        assert_eq!(last["type"], "turn/end", "the log is closed");
+        assert_eq!(last["outcome"]["status"], "cancelled");
+        let wire = lines(&std::fs::read_to_string(self.desk.path().join("wire.jsonl")).unwrap());
+        let pid = wire.iter().find_map(|event| event["pid"].as_u64()).unwrap();
+        assert!(!is_alive(u32::try_from(pid).unwrap()), "the server is gone");
+    }
+}
+
+/// RUN-14: the turn is closed in the log, the server is gone.
+#[test]
+fn an_interruption_closes_the_log_and_ends_the_servers() {
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let mut running = Running::start(&[]);
+        running.until_silent();
+        let pid = Pid::from_raw(i32::try_from(running.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        running.end(status);
+    }
+}
+
+/// A reader that goes away in the middle ends the run; that is no error.
+#[test]
+fn a_reader_that_goes_away_ends_the_run() {
+    let desk = Desk::new();
+    let replies = json!([{"text": "x"}]);
+    let model = script(&desk, &replies);
+    let mut child = Command::new(program())
+        .current_dir(desk.path())
+        .args(["agent", "--model", &model, "--json", "--session", "run.jsonl", "go"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut err = String::new();
+    let stderr = child.stderr.as_mut().unwrap();
+    stderr.read_to_string(&mut err).unwrap();
+    assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+    let kept = std::fs::read_to_string(desk.path().join("run.jsonl")).unwrap();
+    if let Some(last) = lines(&kept).last() {
+        assert!(last["type"] == "turn/end" || last["format"] == "dsh-session/1", "{last}");
+    }
+}
+
+/// The end of stdin ends a served run, whatever runs.
+#[test]
+fn the_end_of_stdin_ends_a_served_run() {
+    let desk = Desk::new();
+    let model = script(&desk, &json!([{"text": "done"}]));
+    for profile in ["sdk", "sdk-minimal", "acp"] {
+        let mut child = Command::new(program())
+            .current_dir(desk.path())
+            .args(["agent", "--profile", profile, "--model", &model])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        if profile != "acp" {
+            let open = json!({"jsonrpc": "2.0", "id": 1, "method": "open", "params": {}});
+            stdin.write_all(format!("{open}\n").as_bytes()).unwrap();
+        }
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), err.as_str()), (Some(0), ""), "{profile}");
+        if profile != "acp" {
+            let told = lines(&String::from_utf8(output.stdout).unwrap());
+            assert_eq!(told[0]["id"], 1, "{profile}");
+        }
+    }
+}
