@@ -160,7 +160,7 @@ fn snapshots_and_cases_with_texts_are_the_same() {
         .filter(|case| {
             case.scenario.steps.iter().any(|step| match step {
                 Step::Tool(tool) => tool.snapshot,
-                Step::Turn(_) => true,
+                Step::Turn(turn) => turn.snapshot,
                 _ => false,
             })
         })

@@ -148,6 +148,7 @@ fn kind_of_name(path: &[Segment], message: &str) -> &'static str {
     let lists = path.iter().rev().find_map(|segment| match segment {
         Segment::Key(key) if key == "steps" => Some("step"),
         Segment::Key(key) if key == "do" => Some("action"),
+        Segment::Key(key) if key == "ended" => Some("end"),
         Segment::Key(key) if key == "profile" => Some("profile"),
         _ => None,
     });

@@ -37,7 +37,7 @@ fn judged(check: Value, outcome: Option<&Settled>, foreign: bool) -> Result<(), 
         foreign,
         settled: &earlier,
     };
-    judge(&serde_json::from_value(check).unwrap(), outcome, context)
+    judge(&serde_json::from_value(check).unwrap(), outcome, &context)
 }
 
 fn location(line: u64, character: u64) -> Value {

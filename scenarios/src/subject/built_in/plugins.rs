@@ -4,6 +4,7 @@
 use std::sync::{Arc, Weak};
 
 use dsh_harness::Runtime;
+use dsh_harness::code_mode::{CodeModeConfig, CodeModePlugin};
 use dsh_harness::fs::{FileSystem, FsLocalPlugin};
 use dsh_harness::kernel::{Plugin, PluginHandle};
 use dsh_harness::tool_fs::{
@@ -16,7 +17,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::super::{CallError, UNSUPPORTED};
+use super::super::CallError;
 use super::files::Files;
 use super::{INVALID_PARAMS, NOT_MOUNTED, Outcome, nothing, refused};
 
@@ -92,7 +93,8 @@ impl Plugins {
             self.add(Arc::new(ToolFsPlugin::new(config))).await?;
         }
         if !asked.code_mode.is_null() {
-            return Err(refused(UNSUPPORTED, "this harness has no Code Mode"));
+            let config: CodeModeConfig = config("tools.codeMode", asked.code_mode)?;
+            self.add(Arc::new(CodeModePlugin::new(config))).await?;
         }
         if !instructions.is_null() {
             let plugin = self.instructions(&instructions)?;
