@@ -21,6 +21,7 @@ pub use row::{PluginName, RowConfig};
 pub use runtime::{Runtime, RuntimeBuilder, Waiting};
 
 pub use dsh_agent as agent;
+pub use dsh_code_mode as code_mode;
 pub use dsh_fs as fs;
 pub use dsh_kernel as kernel;
 pub use dsh_lsp as lsp;
