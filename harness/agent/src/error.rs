@@ -71,7 +71,7 @@ impl From<AppendError> for AgentError {
     fn from(error: AppendError) -> Self {
         Self::new(
             code::SESSION_LOG,
-            format!("the session cannot go on: {error}"),
+            format!("the turn cannot be logged: {error}"),
         )
     }
 }

@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use dsh_kernel::Cancel;
-use dsh_session::{AssistantMessage, ModelRequest};
+use dsh_session::{AssistantMessage, Message, ModelRequest, ToolSchema};
 
 pub use format::{
     MessageExpectation, RequestExpectation, ScriptedCall, ScriptedError, ScriptedReply,
@@ -100,6 +100,46 @@ pub enum ScriptError {
     },
 }
 
+/// A request that came, as what it has beyond the one before: requests grow, and a copy of each would
+/// take the square of the conversation.
+struct Kept {
+    system: String,
+    tools: Vec<ToolSchema>,
+    /// How many messages it shares with the one before.
+    shared: usize,
+    more: Vec<Message>,
+}
+
+impl State {
+    fn keep(&mut self, request: &ModelRequest) {
+        let pairs = self.messages.iter().zip(&request.messages);
+        let shared = pairs.take_while(|(before, now)| before == now).count();
+        let more = request.messages[shared..].to_vec();
+        self.messages.truncate(shared);
+        self.messages.extend_from_slice(&more);
+        self.requests.push(Kept {
+            system: request.system.clone(),
+            tools: request.tools.clone(),
+            shared,
+            more,
+        });
+    }
+
+    fn requests(&self) -> Vec<ModelRequest> {
+        let mut messages = Vec::new();
+        let whole = |kept: &Kept| {
+            messages.truncate(kept.shared);
+            messages.extend_from_slice(&kept.more);
+            ModelRequest {
+                system: kept.system.clone(),
+                messages: messages.clone(),
+                tools: kept.tools.clone(),
+            }
+        };
+        self.requests.iter().map(whole).collect()
+    }
+}
+
 /// A model that follows a script.
 pub struct ScriptedModel {
     name: String,
@@ -109,7 +149,9 @@ pub struct ScriptedModel {
 
 #[derive(Default)]
 struct State {
-    requests: Vec<ModelRequest>,
+    requests: Vec<Kept>,
+    /// The messages of the last request.
+    messages: Vec<Message>,
     /// The first request that did not fit ends the script.
     mismatch: Option<ModelError>,
 }
@@ -175,7 +217,7 @@ impl ScriptedModel {
 
     /// The requests that came, also those that did not fit.
     pub fn requests(&self) -> Vec<ModelRequest> {
-        self.state().requests.clone()
+        self.state().requests()
     }
 
     /// How many requests came.
@@ -199,7 +241,7 @@ impl ScriptedModel {
     /// Takes a request in; its number and reply, if it fits.
     fn accept(&self, request: &ModelRequest) -> Result<(usize, &ScriptedReply), ModelError> {
         let mut state = self.state();
-        state.requests.push(request.clone());
+        state.keep(request);
         if let Some(mismatch) = &state.mismatch {
             return Err(mismatch.clone());
         }

@@ -253,6 +253,26 @@ async fn what_is_streamed_is_the_message_in_pieces() {
     );
 }
 
+#[tokio::test]
+async fn requests_are_kept_as_they_came() {
+    let model = ScriptedModel::from_replies(vec![ScriptedReply::text("ok"); 5]).unwrap();
+    let mut other = request(vec![user("hi"), assistant(&["a"])]);
+    other.system = "Be long.".to_owned();
+    other.tools.clear();
+    let requests = [
+        request(vec![user("hi")]),
+        request(vec![user("hi"), assistant(&["a"]), result("a", false, "x")]),
+        other,
+        request(vec![]),
+        request(vec![user("by"), user("hi")]),
+    ];
+    for request in &requests {
+        ask(&model, request).await.unwrap();
+    }
+    assert_eq!(model.requests(), requests);
+    assert_eq!(model.request_count(), 5);
+}
+
 #[test]
 fn a_script_that_makes_no_sense_is_refused_in_words() {
     for (script, says) in [

@@ -193,10 +193,10 @@ pub(crate) async fn prompt(agent: &Agent, text: &str) -> Result<TurnOutcome, Age
     within(agent.prompt(text, &Cancel::new())).await
 }
 
-/// What must end by itself; a minute of a busy machine is a hang.
+/// What must end by itself; ten minutes, even of a busy machine, are a hang.
 pub(crate) async fn within<F: Future>(work: F) -> F::Output {
-    let minute = std::time::Duration::from_mins(1);
-    let ended = tokio::time::timeout(minute, work).await;
+    let hang = std::time::Duration::from_mins(10);
+    let ended = tokio::time::timeout(hang, work).await;
     ended.expect("it ends by itself")
 }
 

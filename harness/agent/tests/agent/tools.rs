@@ -247,30 +247,43 @@ async fn arguments_that_are_no_json_are_a_failed_result() {
     bench.requests_are_rebuilt(&model);
 }
 
-/// RUN-4: a message with 10 MB of arguments and one with thousands of calls are handled; what is
-/// beyond the most of calls fails and says so.
+/// RUN-4: 10 MB of arguments are arguments.
 #[tokio::test]
-async fn many_and_huge_calls_are_bounded() {
+async fn huge_arguments_are_handed_on() {
+    let measure = tool("measure", |arguments, _| async move {
+        Ok(json!(arguments["text"].as_str().map(str::len)))
+    });
+    let bench = Bench::new().with(measure);
+    let (agent, _) = bench.agent([
+        ScriptedReply::calls([("measure", json!({"text": "x".repeat(10_000_000)}))]),
+        ScriptedReply::text("done"),
+    ]);
+    prompt(&agent, "hi").await.unwrap();
+    assert_eq!(results(&bench), ["result call_1_1 ok: 10000000"]);
+}
+
+/// RUN-13: calls beyond the most of one message fail and say so.
+#[tokio::test]
+async fn calls_have_a_most() {
     let bench = Bench::new().with(echo());
     let (agent, model) = bench.agent([
-        ScriptedReply::calls([("echo", json!({"text": "x".repeat(10_000_000)}))]),
         ScriptedReply::calls((0..500).map(|n| ("echo", json!({"text": n.to_string()})))),
         ScriptedReply::text("done"),
     ]);
     prompt(&agent, "hi").await.unwrap();
     let results = results(&bench);
-    assert_eq!(results.len(), 501);
-    assert!(results[0].len() > 10_000_000);
-    assert_eq!(results[128], "result call_2_128 ok: 127");
-    for refused in &results[129..] {
+    assert_eq!(results.len(), 500);
+    assert_eq!(results[127], "result call_1_128 ok: 127");
+    for refused in &results[128..] {
         let says = refused.contains(" TOO_MANY_CALLS: at most 128 calls of one message are made");
         assert!(says, "{refused}");
     }
-    assert_eq!(bench.told_results().len(), 501);
+    assert_eq!(bench.told_results().len(), 500);
     bench.requests_are_rebuilt(&model);
 }
 
-/// RUN-6: a tool that panics, one that fails, and one whose value is of the wrong shape are results.
+/// RUN-6: a tool that panics, one that fails, one whose value nests without end and one whose message
+/// is larger than a log can keep are results.
 #[tokio::test]
 async fn failures_of_tools_are_results() {
     let wild = tool("wild", |_, _| async {
@@ -285,9 +298,12 @@ async fn failures_of_tools_are_results() {
         .with(tool("sad", |_, _| async {
             Err(ToolError::failed("it is raining"))
         }))
-        .with(wild);
+        .with(wild)
+        .with(tool("loud", |_, _| async {
+            Err(ToolError::failed("x".repeat(70 << 20)))
+        }));
     let (agent, model) = bench.agent([
-        ScriptedReply::calls(["bomb", "sad", "wild"].map(|name| (name, json!({})))),
+        ScriptedReply::calls(["bomb", "sad", "wild", "loud"].map(|name| (name, json!({})))),
         ScriptedReply::text("done"),
     ]);
     assert_eq!(prompt(&agent, "hi").await.unwrap().text, "done");
@@ -297,9 +313,11 @@ async fn failures_of_tools_are_results() {
         "{results:?}"
     );
     assert_eq!(results[1], "result call_1_2 TOOL_FAILED: it is raining");
-    let kept =
-        results[2].starts_with("result call_1_3 RESULT_NOT_KEPT: the result of tool \"wild\"");
-    assert!(kept, "{results:?}");
+    let wild = "result call_1_3 INVALID_TOOL_OUTPUT: tool \"wild\" returned a value that nests";
+    assert!(results[2].starts_with(wild), "{results:?}");
+    let loud = "result call_1_4 RESULT_NOT_KEPT: the result of tool \"loud\" cannot be kept: ";
+    assert!(results[3].starts_with(loud), "{:.200}", results[3]);
+    assert_eq!(results.len(), 4);
     bench.requests_are_rebuilt(&model);
 }
 
