@@ -97,6 +97,8 @@ pub(crate) enum Ended {
     Syntax(String),
     Threw(String),
     OutOfMemory,
+    /// It threw null, or the interpreter did, having no memory left for an error.
+    ThrewNull,
     StackOverflow(String),
     /// It returned what is no JSON value.
     NoValue(String),
@@ -339,7 +341,10 @@ impl<'js> Script<'js> {
                     parsed.and_then(|value| self.settle.call::<_, ()>((number, false, value, "")));
                 if let Err(error) = settled {
                     // Most likely there is no memory for the value; the script is told.
-                    let told = self.thrown(&error);
+                    let told = match error {
+                        Error::Exception => self.explained(self.ctx.catch()),
+                        other => other.to_string(),
+                    };
                     let failed = self
                         .settle
                         .call::<_, ()>((number, true, told.as_str(), RESULT));
@@ -369,9 +374,19 @@ impl<'js> Script<'js> {
     }
 
     fn failure(&self, error: &Error, otherwise: impl FnOnce(String) -> Ended) -> Ended {
-        let text = self.thrown(error);
+        let text = match error {
+            Error::Allocation => return Ended::OutOfMemory,
+            Error::Exception => {
+                let thrown = self.ctx.catch();
+                if thrown.is_null() {
+                    return Ended::ThrewNull;
+                }
+                self.explained(thrown)
+            }
+            other => other.to_string(),
+        };
         // The interpreter's own words; a script that throws the same is told the same.
-        if text.starts_with("InternalError: out of memory") || matches!(error, Error::Allocation) {
+        if text.starts_with("InternalError: out of memory") {
             return Ended::OutOfMemory;
         }
         if text.starts_with("RangeError: Maximum call stack size exceeded")
@@ -382,11 +397,8 @@ impl<'js> Script<'js> {
         otherwise(text)
     }
 
-    fn thrown(&self, error: &Error) -> String {
-        if !matches!(error, Error::Exception) {
-            return error.to_string();
-        }
-        let thrown = self.ctx.catch();
+    /// What was thrown, in words; this runs code of the script's.
+    fn explained(&self, thrown: Value<'js>) -> String {
         if let Ok(text) = self.explain.call::<_, String>((thrown,)) {
             text.trim_end().to_owned()
         } else {

@@ -157,6 +157,16 @@ impl RunCode {
                     ),
                 );
             }
+            Ended::ThrewNull => {
+                return failed(
+                    code::SCRIPT_OUT_OF_MEMORY,
+                    format!(
+                        "the script threw null: it did so itself, or it needs more than {} bytes of \
+                         memory and there was none left for an error; keep less at a time",
+                        config.memory_bytes
+                    ),
+                );
+            }
             Ended::StackOverflow(text) => {
                 return failed(
                     code::SCRIPT_STACK_OVERFLOW,
