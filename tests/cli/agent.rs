@@ -1,6 +1,7 @@
 //! `agent`: runs with a script in a model's place, on the sample of the examples.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -139,16 +140,39 @@ fn what_does_not_go_together_is_refused_before_anything_starts() {
         .err_has("missing.jsonl");
 }
 
-/// ENV-1: no key reaches stdout, stderr or the session's file.
+/// A model's server that takes one request, and repeats the key it was given in what it says.
+fn unfriendly() -> (String, std::thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let place = format!("openai:m@http://{}", listener.local_addr().unwrap());
+    let server = std::thread::Builder::new().spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = String::new();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        while !head.ends_with("\r\n\r\n") {
+            reader.read_line(&mut head).unwrap();
+        }
+        let body = r#"{"error": {"message": "sesame-open is no key of ours"}}"#;
+        let length = body.len();
+        let answer = format!(
+            "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        stream.write_all(answer.as_bytes()).unwrap();
+        head
+    });
+    (place, server.unwrap())
+}
+
+/// ENV-1: the key goes to the model's server, and to neither stdout, stderr nor the session's file.
 #[test]
 fn a_key_is_never_shown() {
     let desk = Desk::new();
+    let (model, server) = unfriendly();
     let output = desk
         .command(&[
             "agent",
             "--model",
-            // Nobody listens there.
-            "openai:m@http://127.0.0.1:1",
+            &model,
             "--session",
             "run.jsonl",
             "--json",
@@ -158,6 +182,7 @@ fn a_key_is_never_shown() {
         .env("DSH_API_KEY", "sesame-open")
         .output()
         .unwrap();
+    assert!(server.join().unwrap().contains("Bearer sesame-open"));
     assert_eq!(output.status.code(), Some(3));
     let kept = std::fs::read(desk.path().join("run.jsonl")).unwrap();
     for text in [output.stdout, output.stderr, kept] {
@@ -224,7 +249,7 @@ impl Running {
         assert_eq!(last["type"], "turn/end", "the log is closed");
         assert_eq!(last["outcome"]["status"], "cancelled");
         let wire = lines(&std::fs::read_to_string(self.desk.path().join("wire.jsonl")).unwrap());
-        let pid = wire.iter().find_map(|event| event["pid"].as_u64()).unwrap();
+        let pid = wire.iter().find_map(|event| event["event"]["processStarted"]["pid"].as_u64()).unwrap();
         assert!(!is_alive(u32::try_from(pid).unwrap()), "the server is gone");
     }
 }

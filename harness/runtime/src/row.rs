@@ -1,5 +1,6 @@
 //! The rows that a deployment may have: names, what they are for, and their configuration.
 
+use dsh_code_mode::CodeModeConfig;
 use dsh_lsp_stdio::LspStdioConfig;
 use dsh_tool_fs::{ReadBeforeWriteConfig, ToolFsConfig};
 use dsh_tool_lsp::ToolLspConfig;
@@ -27,6 +28,8 @@ pub enum PluginName {
     ToolFs,
     /// `dsh-read-before-write-policy`
     ReadBeforeWrite,
+    /// `dsh-code-mode`
+    CodeMode,
     /// `dsh-workspace-context`
     WorkspaceContext,
 }
@@ -39,7 +42,7 @@ const BASE: [&str; 4] = ["dsh-tools", "dsh-system-prompt", "dsh-session", "dsh-a
 
 impl PluginName {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::FsLocal,
         Self::SubprocessLocal,
         Self::Lsp,
@@ -48,6 +51,7 @@ impl PluginName {
         Self::TimeoutPolicy,
         Self::ToolFs,
         Self::ReadBeforeWrite,
+        Self::CodeMode,
         Self::WorkspaceContext,
     ];
 
@@ -62,6 +66,7 @@ impl PluginName {
             Self::TimeoutPolicy => "dsh-tool-call-timeout-policy",
             Self::ToolFs => "dsh-tool-fs",
             Self::ReadBeforeWrite => "dsh-read-before-write-policy",
+            Self::CodeMode => "dsh-code-mode",
             Self::WorkspaceContext => "dsh-workspace-context",
         }
     }
@@ -87,6 +92,9 @@ impl PluginName {
             Self::ReadBeforeWrite => {
                 "Lets a session write a file only if it has read it and it has not changed since."
             }
+            Self::CodeMode => {
+                "The tool `run_code` of the model: JavaScript that calls the other tools."
+            }
             Self::WorkspaceContext => {
                 "Shows the model the `AGENTS.md` files of its workspace, and what changes in them. \
                  Does nothing while there is no file system."
@@ -108,6 +116,7 @@ impl PluginName {
             Self::TimeoutPolicy => schema_for!(TimeoutPolicyConfig),
             Self::ToolFs => schema_for!(ToolFsConfig),
             Self::ReadBeforeWrite => return None,
+            Self::CodeMode => schema_for!(CodeModeConfig),
             Self::WorkspaceContext => schema_for!(WorkspaceContextConfig),
         };
         Some(schema.to_value())
@@ -167,6 +176,8 @@ pub enum RowConfig {
     ToolFs(ToolFsConfig),
     /// `dsh-read-before-write-policy`
     ReadBeforeWrite(ReadBeforeWriteConfig),
+    /// `dsh-code-mode`
+    CodeMode(CodeModeConfig),
     /// `dsh-workspace-context`
     WorkspaceContext(WorkspaceContextConfig),
 }
@@ -183,6 +194,7 @@ impl RowConfig {
             Self::TimeoutPolicy(_) => PluginName::TimeoutPolicy,
             Self::ToolFs(_) => PluginName::ToolFs,
             Self::ReadBeforeWrite(_) => PluginName::ReadBeforeWrite,
+            Self::CodeMode(_) => PluginName::CodeMode,
             Self::WorkspaceContext(_) => PluginName::WorkspaceContext,
         }
     }
@@ -220,6 +232,7 @@ pub(crate) fn configure(plugin: PluginName, value: Value) -> Result<RowConfig, C
         PluginName::TimeoutPolicy => RowConfig::TimeoutPolicy(flat(&value)?),
         PluginName::ToolFs => RowConfig::ToolFs(flat(&value)?),
         PluginName::ReadBeforeWrite => RowConfig::ReadBeforeWrite(ReadBeforeWriteConfig::default()),
+        PluginName::CodeMode => RowConfig::CodeMode(flat(&value)?),
         PluginName::WorkspaceContext => RowConfig::WorkspaceContext(flat(&value)?),
     })
 }
@@ -289,7 +302,7 @@ pub(crate) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
         .unwrap_or(schema)
 }
 
-/// Reads a configuration without tables in it, all of whose keys have defaults.
+/// Reads a configuration without tables in it.
 fn flat<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, ConfigProblem> {
     serde_json::from_value(value.clone()).map_err(|error| {
         // The format does not tell which key was at fault: each is tried alone.
@@ -297,7 +310,9 @@ fn flat<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, ConfigProble
         let alone = |(key, value): (&String, &Value)| {
             let one: serde_json::Map<_, _> = [(key.clone(), value.clone())].into_iter().collect();
             let error = serde_json::from_value::<T>(Value::Object(one)).err()?;
-            Some((key.clone(), error))
+            // A required key that is not there is no fault of this one.
+            let own = !error.to_string().starts_with("missing field");
+            own.then(|| (key.clone(), error))
         };
         let found = table.and_then(|table| table.iter().find_map(alone));
         let (path, problem) = match found {

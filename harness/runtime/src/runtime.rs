@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dsh_agent::{AgentPlugin, AgentService, SystemPrompt, SystemPromptPlugin};
+use dsh_code_mode::CodeModePlugin;
 use dsh_fs::{FileSystem, FsLocalPlugin};
 use dsh_kernel::{
     Cancel, CancelReason, DisposeErrors, EventBus, Kernel, Plugin, PluginError, PluginHandle,
@@ -210,6 +211,7 @@ impl RuntimeBuilder {
             RowConfig::TimeoutPolicy(config) => Arc::new(TimeoutPolicyPlugin::new(config.clone())),
             RowConfig::ToolFs(config) => Arc::new(ToolFsPlugin::new(*config)),
             RowConfig::ReadBeforeWrite(config) => Arc::new(ReadBeforeWritePlugin::new(*config)),
+            RowConfig::CodeMode(config) => Arc::new(CodeModePlugin::new(*config)),
             RowConfig::WorkspaceContext(config) => Arc::new(
                 WorkspaceContextPlugin::new(config.clone()).with_home(self.home.clone()),
             ),

@@ -20,6 +20,13 @@ const SEED: &str = r#"- name: "@deepseek-ai/dsh-fs-local"
   config: {timeoutMs: 1000}
 - name: dsh-tool-call-timeout-policy
   config:
+- name: dsh-tool-fs
+  config: {limit: 10}
+- name: dsh-read-before-write-policy
+- name: dsh-code-mode
+  config: {wallMs: 10}
+- name: dsh-workspace-context
+  config: {maxBytes: 100}
 "#;
 
 #[track_caller]
@@ -109,23 +116,56 @@ fn an_unknown_plugin_is_told_with_its_place_and_the_nearest_name() {
     wrong_at("- name: '@dsh-lsp'\n", 1, 9, &["did you mean dsh-lsp?"]);
 }
 
-/// RUN-3: what the form knows and this version does not, and what needs no row.
+/// RUN-3: what needs no row.
 #[test]
-fn rows_that_are_not_here_say_so() {
-    for name in ["dsh-tool-fs", "deepseek-ai/dsh-workspace-context"] {
+fn rows_of_the_base_are_refused() {
+    for name in ["dsh-tools", "dsh-agent"] {
         wrong_at(
             &format!("- name: {name}\n"),
             1,
             9,
-            &["is not in this version"],
+            &["belongs to the base", "leave it out"],
         );
     }
+}
+
+/// RUN-8, INS-11: the keys of the file tools and of the instructions are read, the required one
+/// demanded, and a stray one told.
+#[test]
+fn rows_of_files_and_instructions_are_read_or_refused() {
+    let deployment = parse(SEED);
+    let config = |plugin: PluginName| {
+        let mut rows = deployment.rows().iter();
+        let row = rows.find(|row| row.config().plugin() == plugin);
+        row.expect("it is there").config().clone()
+    };
+    let RowConfig::ToolFs(files) = config(PluginName::ToolFs) else {
+        panic!("file tools")
+    };
+    assert_eq!(files.limit, 10);
+    let RowConfig::WorkspaceContext(instructions) = config(PluginName::WorkspaceContext) else {
+        panic!("instructions")
+    };
+    assert!((instructions.max_bytes - 100.0).abs() < f64::EPSILON);
+    let row = |name: &str, config: &str| format!("- name: {name}\n  config: {config}\n");
     wrong_at(
-        "- name: dsh-tools\n",
-        1,
-        9,
-        &["belongs to the base", "leave it out"],
+        &row("dsh-tool-fs", "{limits: 1}"),
+        2,
+        12,
+        &["did you mean limit?"],
     );
+    wrong_at(
+        &row("dsh-read-before-write-policy", "{strict: true}"),
+        2,
+        12,
+        &["takes no configuration"],
+    );
+    let error = wrong(&row("dsh-workspace-context", "{maxBytes: x}"));
+    assert!(error.problem().contains("maxBytes"), "{error}");
+    let error = wrong(&row("dsh-workspace-context", "{dshHome: ~/x, maxBytes: x}"));
+    assert!(error.problem().contains("maxBytes: "), "{error}");
+    let error = wrong("- name: dsh-workspace-context\n");
+    assert!(error.problem().contains("maxBytes"), "{error}");
 }
 
 /// RUN-3, CFG-1.

@@ -94,6 +94,7 @@ async fn a_deployment_file_mounts_a_runtime_that_answers() {
         [
             "dsh-tools",
             "dsh-system-prompt",
+            "dsh-agent",
             "dsh-tool-call-timeout-policy",
             "dsh-fs-local",
             "dsh-subprocess-local",
@@ -224,6 +225,7 @@ async fn a_row_of_the_policy_takes_the_place_of_the_base_s() {
             [
                 "dsh-tools",
                 "dsh-system-prompt",
+                "dsh-agent",
                 "dsh-tool-call-timeout-policy"
             ]
         );
