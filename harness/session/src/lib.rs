@@ -34,7 +34,7 @@ mod tests;
 pub use content::{ContentBlock, ContextMessage, MessageSource, ToolCall, ToolSchema};
 pub use event::{AssistantMessage, Ending, Event, EventBody, LoggedResult, Usage};
 pub use header::SessionHeader;
-pub use limit::{MAX_DEPTH, MAX_LINE, is_shallow};
+pub use limit::{MAX_DEPTH, MAX_LINE, is_loggable, is_shallow};
 pub use log::{AppendError, INTERRUPTED, Log, RebuildError};
 pub use request::{Message, ModelRequest};
 pub use session::{ForkError, LogSubscription, Session};

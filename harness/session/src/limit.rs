@@ -2,6 +2,7 @@
 
 use std::io;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{ContentBlock, Event, EventBody, ToolCall};
@@ -21,6 +22,16 @@ const FRAME: usize = 4096;
 /// Whether arrays and objects nest no deeper than [`MAX_DEPTH`] in the value.
 pub fn is_shallow(value: &Value) -> bool {
     measure(value, MAX_DEPTH).is_some()
+}
+
+/// Whether a result with this content and value can be logged: that takes no more than half a line,
+/// and its value is shallow.
+pub fn is_loggable(content: &[ContentBlock], value: Option<&Value>) -> bool {
+    let Some(bound) = value.map_or(Some(0), |value| measure(value, MAX_DEPTH)) else {
+        return false;
+    };
+    let most = MAX_LINE / 2;
+    bound.saturating_add(blocks(content)) <= most || exact(&(content, value)) <= most
 }
 
 /// An upper bound of a value's bytes; none if it nests deeper than `levels`.
@@ -63,7 +74,12 @@ fn call(call: &ToolCall) -> Option<usize> {
     Some(64 + string(&call.id) + string(&call.name) + measure(&call.arguments, MAX_DEPTH)?)
 }
 
-/// An upper bound of a body's bytes; none if something in it nests too deep.
+/// An upper bound of an event's bytes; none if something in it nests too deep.
+pub(crate) fn most(event: &Event) -> Option<usize> {
+    Some(bound(&event.body)? + FRAME)
+}
+
+/// An upper bound of a body's own bytes; none if something in it nests too deep.
 fn bound(body: &EventBody) -> Option<usize> {
     Some(match body {
         EventBody::TurnStart { .. } | EventBody::StepStart { .. } => 0,
@@ -125,12 +141,12 @@ pub(crate) fn check(event: &Event) -> Result<(), String> {
             "the data of its source has a key \"kind\", which is the source's own".to_owned(),
         );
     }
-    let Some(bound) = bound(&event.body) else {
+    let Some(most) = most(event) else {
         return Err(format!(
             "a value in it nests deeper than {MAX_DEPTH} levels, which could not be read again"
         ));
     };
-    if bound + FRAME <= MAX_LINE {
+    if most <= MAX_LINE {
         return Ok(());
     }
     let length = exact(event) + 1;
@@ -142,8 +158,8 @@ pub(crate) fn check(event: &Event) -> Result<(), String> {
     Ok(())
 }
 
-/// How many bytes the event takes, without its line feed.
-fn exact(event: &Event) -> usize {
+/// How many bytes something takes, without a line feed.
+fn exact(written: &impl Serialize) -> usize {
     struct Count(usize);
     impl io::Write for Count {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -155,6 +171,6 @@ fn exact(event: &Event) -> usize {
         }
     }
     let mut count = Count(0);
-    serde_json::to_writer(&mut count, event).expect("strings and JSON values are always written");
+    serde_json::to_writer(&mut count, written).expect("strings and JSON values are always written");
     count.0
 }

@@ -233,9 +233,10 @@ impl Owed {
         let id = quoted(&result.call_id);
         if let Some(parent) = &result.parent {
             let made = self.nested.get_mut(parent);
-            return match made.is_some_and(|made| take_one(made, &result.call_id)) {
-                true => Ok(()),
-                false => Err(format!("call {} has made no call {id}", quoted(parent))),
+            return if made.is_some_and(|made| take_one(made, &result.call_id)) {
+                Ok(())
+            } else {
+                Err(format!("call {} has made no call {id}", quoted(parent)))
             };
         }
         match self.calls.front() {

@@ -48,6 +48,9 @@ pub enum ForkError {
         /// Its last event.
         last: u64,
     },
+    /// What is open there cannot be ended.
+    #[error("the session cannot be forked there: {0}; fork it where no call is under way")]
+    Open(#[from] AppendError),
 }
 
 /// The lock, also after a panic of another holder: no invariant spans two critical sections.
@@ -148,10 +151,10 @@ impl Session {
     ) -> Result<(Arc<Event>, T), AppendError> {
         let at_ms = (self.0.clock)();
         let mut log = lock(&self.0.log);
-        let (body, made) = make(&mut log);
+        let (body, extra) = make(&mut log);
         let event = Arc::clone(log.push(body, at_ms)?);
         lock(&self.0.untold).push_back(Arc::clone(&event));
-        Ok((event, made))
+        Ok((event, extra))
     }
 
     fn next_untold(&self) -> Option<Arc<Event>> {
@@ -203,8 +206,7 @@ impl Session {
     pub fn fork(&self, up_to: u64, header: SessionHeader) -> Result<Self, ForkError> {
         let log = self.read(|log| log.prefix(up_to))?;
         let fork = Self::loaded(header, log);
-        fork.close_open()
-            .expect("what is open can be ended at any time");
+        fork.close_open()?;
         Ok(fork)
     }
 

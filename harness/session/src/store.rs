@@ -220,7 +220,7 @@ impl SessionStore {
         let header = session.header().clone();
         let events = session.read(|log| log.events().to_vec());
         blocking(move || {
-            *slot = Some(create(path, header, &events)?);
+            *slot = Some(create(&path, header, &events)?);
             Ok(())
         })
         .await
@@ -231,50 +231,51 @@ impl SessionStore {
     /// when this returns.
     pub async fn open(path: impl Into<PathBuf>) -> Result<Session, StoreError> {
         let path = path.into();
-        let session = blocking(move || open(path)).await?;
-        session
-            .close_open()
-            .expect("what is open can be ended at any time");
+        let opened = path.clone();
+        let session = blocking(move || open(opened)).await?;
+        session.close_open().map_err(|error| StoreError::Line {
+            path,
+            line: error.seq + 1,
+            problem: error.to_string(),
+        })?;
         session.sync().await?;
         Ok(session)
     }
 }
 
-fn create(
-    path: PathBuf,
-    header: SessionHeader,
-    events: &[Arc<Event>],
-) -> Result<Store, StoreError> {
+fn create(path: &Path, header: SessionHeader, events: &[Arc<Event>]) -> Result<Store, StoreError> {
     let file = OpenOptions::new()
         .append(true)
         .create_new(true)
-        .open(&path)
+        .open(path)
         .map_err(|source| match source.kind() {
-            io::ErrorKind::AlreadyExists => StoreError::Exists { path: path.clone() },
+            io::ErrorKind::AlreadyExists => StoreError::Exists {
+                path: path.to_owned(),
+            },
             _ => StoreError::Io {
-                path: path.clone(),
+                path: path.to_owned(),
                 doing: "created",
                 source,
             },
         })?;
     let begin = || {
-        lock(&path, &file)?;
+        lock(path, &file)?;
         let mut line = serde_json::to_vec(&Head {
             format: FORMAT.to_owned(),
             header,
         })
         .expect("strings are always written");
         line.push(b'\n');
-        let mut store = Store::new(path.clone(), Box::new(file), 0, 0);
+        let mut store = Store::new(path.to_owned(), Box::new(file), 0, 0);
         store.write_lines(&line)?;
         store.write(events)?;
-        let entered = sync_folder(&path);
+        let entered = sync_folder(path);
         store.told("entered in its folder", entered)?;
         Ok(store)
     };
     begin().inspect_err(|_| {
         // What was begun holds nothing; left there it would only be in the way.
-        let _ = std::fs::remove_file(&path);
+        let _ = std::fs::remove_file(path);
     })
 }
 

@@ -1,5 +1,6 @@
 //! Sessions made up on the spot.
 
+mod disk;
 mod log;
 mod order;
 mod property;

@@ -167,14 +167,14 @@ fn a_killed_writer_leaves_what_it_promised() {
     let path = folder.path().join("s.jsonl");
     for round in 0..25 {
         let mut writer = Writer::start(&path);
-        let mut promises = writer.promises();
+        let mut said = writer.promises();
         // Killed after a different count of syncs each time, in the middle of the next.
-        let promised = promises
+        let promised = said
             .by_ref()
             .nth(round % 7 * 3)
             .expect("it goes on until it is killed");
         writer.0.kill().expect("it runs");
-        let promised = promises.last().unwrap_or(promised);
+        let promised = said.last().unwrap_or(promised);
         drop(writer);
         let session = runtime()
             .block_on(SessionStore::open(&path))
@@ -196,8 +196,8 @@ fn a_file_that_another_process_has_open_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("s.jsonl");
     let mut writer = Writer::start(&path);
-    let mut promises = writer.promises();
-    promises.next().expect("it has the file");
+    let mut said = writer.promises();
+    said.next().expect("it has the file");
     let error = runtime()
         .block_on(SessionStore::open(&path))
         .expect_err("it is open elsewhere");

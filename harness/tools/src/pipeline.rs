@@ -15,14 +15,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use dsh_kernel::{Cancel, panic_message};
-use dsh_session::{ContentBlock, ContextMessage, Session, ToolCall};
+use dsh_session::{
+    ContentBlock, ContextMessage, MAX_DEPTH, MAX_LINE, Session, ToolCall, is_loggable, is_shallow,
+};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::registry::{Registered, Stages};
+use crate::schema::clip;
 use crate::token::Nest;
 use crate::{ExecContext, ExecToken, ToolError, ToolResult, code};
+
+/// Most characters of what a panic said that a result quotes.
+const MAX_PANIC: usize = 300;
 
 /// A call as the stages see it.
 #[derive(Clone, Debug)]
@@ -222,6 +228,13 @@ pub(crate) async fn run(tool: &Registered, stages: &Stages, invocation: &Invocat
 
 fn check_arguments(tool: &Registered, arguments: &Value) -> Result<(), ToolError> {
     let name = &tool.schema.name;
+    if !is_shallow(arguments) {
+        let message = format!(
+            "the arguments of tool {name:?} nest deeper than {MAX_DEPTH} levels. Call it again with \
+             flatter ones."
+        );
+        return Err(ToolError::new(code::INVALID_ARGS, message));
+    }
     let own = guarded_sync(name, "its check of the arguments", || {
         tool.tool.check_arguments(arguments)
     })?;
@@ -285,6 +298,13 @@ struct Rendered {
 impl Rendered {
     fn new(tool: &Registered, call: &ToolCall, value: Value) -> Result<Self, ToolError> {
         let name = &call.name;
+        if !is_shallow(&value) {
+            let message = format!(
+                "tool {name:?} returned a value that nests deeper than {MAX_DEPTH} levels. This is a \
+                 fault of the tool, not of the arguments."
+            );
+            return Err(ToolError::new(code::INVALID_TOOL_OUTPUT, message));
+        }
         guarded_sync(name, "its output schema", || tool.output.check(&value))?.map_err(
             |faults| {
                 let message = format!(
@@ -297,6 +317,14 @@ impl Rendered {
         let content = guarded_sync(name, "its rendering", || {
             tool.tool.render(&call.arguments, &value)
         })?;
+        if !is_loggable(&content, Some(&value)) {
+            let message = format!(
+                "tool {name:?} returned more than can be kept: a result has at most {} MB, nested no \
+                 deeper than {MAX_DEPTH} levels. Ask it for less at once.",
+                MAX_LINE / 2 / 1_000_000,
+            );
+            return Err(ToolError::new(code::INVALID_TOOL_OUTPUT, message));
+        }
         Ok(Self { value, content })
     }
 }
@@ -382,7 +410,7 @@ fn guarded_sync<T>(name: &str, what: &str, stage: impl FnOnce() -> T) -> Result<
 }
 
 fn panicked(name: &str, what: &str, panic: &(dyn std::any::Any + Send)) -> ToolError {
-    let panic = panic_message(panic);
+    let panic = clip(&panic_message(panic), MAX_PANIC);
     tracing::error!(
         tool = name,
         stage = what,

@@ -6,8 +6,12 @@ use serde_json::Value;
 
 /// Most faults that one message names; a model that gets these right sees the next ones then.
 const MAX_FAULTS: usize = 8;
+/// Most faults that are looked at: many may read the same.
+const MAX_EXAMINED: usize = 256;
 /// Most characters of a value that a message quotes.
 const MAX_QUOTE: usize = 60;
+/// Most characters of a path to a value; its keys are the model's.
+const MAX_PLACE: usize = 120;
 /// Most characters of a message that is not ours.
 const MAX_FOREIGN: usize = 200;
 
@@ -48,7 +52,7 @@ impl Schema {
             return Ok(());
         }
         let mut faults = Vec::new();
-        for error in self.validator.iter_errors(value) {
+        for error in self.validator.iter_errors(value).take(MAX_EXAMINED) {
             if faults.len() == MAX_FAULTS {
                 faults.push("and more".to_owned());
                 break;
@@ -141,7 +145,7 @@ fn place(pointer: &str, root: &str) -> String {
             path.push_str(&token.replace("~1", "/").replace("~0", "~"));
         }
     }
-    format!("{path:?}")
+    format!("{:?}", clip(&path, MAX_PLACE))
 }
 
 fn unknown(property: &str, known: &[String]) -> String {

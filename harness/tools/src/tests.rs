@@ -1,5 +1,8 @@
 //! The pipeline, the registry and the timeout policy with tools made up on the spot.
 
+mod hostile;
+mod nested;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

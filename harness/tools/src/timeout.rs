@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use dsh_kernel::{CancelReason, Context, Plugin, PluginError, ServiceKey};
+use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,8 +19,8 @@ const MAX_MS: u64 = 2_147_483_647;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TimeoutPolicyConfig {
-    /// How long a tool whose budget ran out may take to end by itself, in milliseconds, 1 to
-    /// 2147483647. After that its work is dropped where it stands.
+    /// How long a tool whose budget ran out, or whose caller gave up, may take to end by itself, in
+    /// milliseconds, 1 to 2147483647. After that its work is dropped where it stands.
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub settle_ms: u64,
 }
@@ -33,8 +34,9 @@ impl Default for TimeoutPolicyConfig {
 /// Gives every call of a tool with a budget a deadline (RUN-7).
 ///
 /// When the deadline wins, the tool's cancellation is given with the budget as its reason, and the
-/// result is [`code::TOOL_TIMEOUT`], whatever the tool still returns. A tool deaf to its
-/// cancellation is dropped after `settleMs`. A tool without a budget has no deadline.
+/// result is [`code::TOOL_TIMEOUT`], whatever the tool still returns. A tool without a budget has no
+/// deadline. With or without one, a tool deaf to its cancellation is dropped after `settleMs`, so
+/// that a turn that is given up ends (RUN-14).
 #[derive(Debug, Default)]
 pub struct TimeoutPolicyPlugin {
     config: TimeoutPolicyConfig,
@@ -89,24 +91,45 @@ impl ExecuteWrapper for TimeoutPolicy {
         next: Next<'_>,
     ) -> Result<Value, ToolError> {
         let Some(budget_ms) = invocation.timeout_ms else {
-            return next.run(context).await;
+            let cancel = context.cancel.clone();
+            let mut work = next.run(context);
+            return tokio::select! {
+                biased;
+                result = &mut work => result,
+                reason = cancel.cancelled() => self.settle(work, reason).await,
+            };
         };
         let budget = Duration::from_millis(budget_ms);
         let cancel = context.cancel.child();
-        let mut work = next.run(ExecContext {
-            cancel: cancel.clone(),
-            ..context
-        });
-        if let Ok(result) = tokio::time::timeout(budget, &mut work).await {
-            return result;
-        }
+        let mut work = next.run(context.with_cancel(cancel.clone()));
+        let deadline = tokio::time::timeout(budget, cancel.cancelled());
+        let ended = tokio::select! {
+            biased;
+            result = &mut work => return result,
+            ended = deadline => ended,
+        };
         // The first reason counts: a caller that gave up earlier is not told of a timeout.
-        let deadline_won = cancel.cancel(CancelReason::Timeout(budget));
-        let settled = tokio::time::timeout(self.settle, work).await;
+        if let Ok(reason) = ended {
+            return self.settle(work, reason).await;
+        }
+        let reason = CancelReason::Timeout(budget);
+        let deadline_won = cancel.cancel(reason);
+        let settled = self.settle(work, cancel.reason().unwrap_or(reason)).await;
         if deadline_won {
             return Err(timed_out(&invocation.call.name, budget_ms));
         }
-        let reason = cancel.reason().unwrap_or(CancelReason::Caller);
+        settled
+    }
+}
+
+impl TimeoutPolicy {
+    /// What cancelled work still comes to within the time it has for that; then it is dropped.
+    async fn settle(
+        &self,
+        work: BoxFuture<'_, Result<Value, ToolError>>,
+        reason: CancelReason,
+    ) -> Result<Value, ToolError> {
+        let settled = tokio::time::timeout(self.settle, work).await;
         settled.unwrap_or_else(|_| Err(reason.into()))
     }
 }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Message;
+use crate::limit;
 use crate::store::decode;
 
 /// Something that may be tried; what it comes to depends on where the log stands.
@@ -52,12 +53,9 @@ fn moves(most: usize) -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(any_move(), 1..most)
 }
 
-/// A body that mostly may come next. What is out of place is refused, which is tried as well.
-fn body(log: &mut Log, made: &Move) -> EventBody {
-    let turn = log.open_turn().unwrap_or(log.next_turn());
-    let step = log.open_step().unwrap_or(1);
-    let number = u64::from(made.number);
-    let ending = match made.number % 4 {
+/// How something ended.
+fn ending(made: &Move) -> Ending {
+    match made.number % 4 {
         0 => Ending::Completed,
         1 => Ending::Rejected {
             reason: made.words.clone(),
@@ -69,7 +67,14 @@ fn body(log: &mut Log, made: &Move) -> EventBody {
             code: "X".to_owned(),
             message: made.words.clone(),
         },
-    };
+    }
+}
+
+/// A body that mostly may come next. What is out of place is refused, which is tried as well.
+fn body(log: &mut Log, made: &Move) -> EventBody {
+    let turn = log.open_turn().unwrap_or(log.next_turn());
+    let step = log.open_step().unwrap_or(1);
+    let number = u64::from(made.number);
     let call_of = |id: String| ToolCall {
         id,
         name: made.words.clone(),
@@ -80,7 +85,7 @@ fn body(log: &mut Log, made: &Move) -> EventBody {
         0 => EventBody::TurnStart { turn },
         1 => EventBody::TurnEnd {
             turn,
-            outcome: ending,
+            outcome: ending(made),
         },
         2 => {
             let steps = log
@@ -104,7 +109,7 @@ fn body(log: &mut Log, made: &Move) -> EventBody {
         5 => EventBody::StepEnd {
             turn,
             step,
-            outcome: ending,
+            outcome: ending(made),
         },
         6 => EventBody::UserMessage {
             source: source_with("value", made.value.clone()),
@@ -112,7 +117,7 @@ fn body(log: &mut Log, made: &Move) -> EventBody {
         },
         7 | 8 => EventBody::AssistantMessage(AssistantMessage {
             text: made.words.clone(),
-            reasoning: (made.number % 2 == 0).then(|| made.words.clone()),
+            reasoning: (made.number.is_multiple_of(2)).then(|| made.words.clone()),
             tool_calls: (0..made.number % 4)
                 .map(|index| call_of(format!("c{}", index % 2)))
                 .collect(),
@@ -135,7 +140,7 @@ fn body(log: &mut Log, made: &Move) -> EventBody {
                 .first()
                 .map_or("n".to_owned(), |call| call.id.clone()),
             name: made.words.clone(),
-            is_error: made.number % 2 == 0,
+            is_error: made.number.is_multiple_of(2),
             code: None,
             value: Some(made.value.clone()),
             content: text(&made.words),
@@ -218,6 +223,8 @@ proptest! {
         let log = play(&moves);
         for (index, event) in log.events().iter().enumerate() {
             prop_assert_eq!(event.seq, index as u64 + 1);
+            // What decides whether an event is small enough never says less than it takes.
+            prop_assert!(limit::most(event).unwrap() >= line_of(event).len());
         }
         let file = file_of(&log);
         let loaded = load(&file);

@@ -97,7 +97,7 @@ fn a_listener_may_read_the_session_and_append_to_it() {
     let session = session();
     let own = session.clone();
     let _first = session.subscribe(move |event| {
-        assert_eq!(own.read(|log| log.event(event.seq).is_some()), true);
+        assert!(own.read(|log| log.event(event.seq).is_some()));
         if let EventBody::TurnStart { turn } = event.body {
             own.append(step_start(turn, 1)).unwrap();
             own.append(user("from a listener")).unwrap();
