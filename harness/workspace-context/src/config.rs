@@ -18,7 +18,7 @@ pub struct WorkspaceContextConfig {
     #[serde(deserialize_with = "keys::dsh_home")]
     pub dsh_home: Option<String>,
     /// Names that mark the root of a project, be it files or directories. The nearest ancestor of
-    /// the working directory that holds one is the root.
+    /// the working directory that holds one is the root. What is no plain name is ignored.
     #[serde(default = "default_markers", deserialize_with = "keys::markers")]
     pub project_root_markers: Vec<String>,
     /// How long one message of instructions is at most, in bytes of UTF-8, its frame included. Zero,

@@ -23,15 +23,15 @@ impl Touched {
 
     /// What a call has touched; nothing the second time.
     pub(crate) fn take(&self, token: u64) -> Vec<PathBuf> {
-        let mut taken = Vec::new();
+        let mut paths = Vec::new();
         self.touches().retain_mut(|(own, path)| {
             let keep = *own != token;
             if !keep {
-                taken.push(std::mem::take(path));
+                paths.push(std::mem::take(path));
             }
             keep
         });
-        taken
+        paths
     }
 
     fn touches(&self) -> MutexGuard<'_, VecDeque<(u64, PathBuf)>> {
@@ -51,7 +51,7 @@ mod tests {
         touched.add(2, "/b".into());
         touched.add(1, "/c".into());
         assert_eq!(touched.take(1), [PathBuf::from("/a"), "/c".into()]);
-        assert_eq!(touched.take(1), [PathBuf::new(); 0]);
+        assert!(touched.take(1).is_empty());
         assert_eq!(touched.take(2), [PathBuf::from("/b")]);
     }
 

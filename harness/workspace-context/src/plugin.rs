@@ -8,7 +8,9 @@ use dsh_agent::{AgentClosed, AgentService};
 use dsh_fs::{FileSystem, FsObserved, Observation};
 use dsh_kernel::{Cancel, CancelReason, Context, Plugin, PluginError, ServiceKey, Watched};
 use dsh_session::Session;
-use dsh_tools::{Executed, Invocation, PostExecute, ResultReady, ToolError, ToolRegistry, Verdict};
+use dsh_tools::{
+    ExecToken, Executed, Invocation, PostExecute, ResultReady, ToolError, ToolRegistry, Verdict,
+};
 
 use crate::boundary::BaselineStage;
 use crate::config::{HomeVariables, Settings, WorkspaceContextConfig};
@@ -153,13 +155,12 @@ impl Instructions {
             let layout = inner.layout.clone().filter(|_| !anew);
             (inner.tracker.state(), layout)
         };
-        let layout: Arc<Layout> = match layout {
-            Some(layout) => layout,
-            None => {
-                let logged = state.layout.as_deref();
-                let found = load::lay_out(files, &self.settings, &place.cwd, logged, cancel);
-                Arc::new(found.await?)
-            }
+        let layout: Arc<Layout> = if let Some(layout) = layout {
+            layout
+        } else {
+            let logged = state.layout.as_deref();
+            let found = load::lay_out(files, &self.settings, &place.cwd, logged, cancel);
+            Arc::new(found.await?)
         };
         let round = {
             let inner = place.tracked.lock();
@@ -195,7 +196,7 @@ impl Instructions {
             .iter()
             .filter_map(|context| InstructionSource::of(&context.source))
             .collect();
-        let outer = event.outer.map(|outer| outer.number());
+        let outer = event.outer.map(ExecToken::number);
         let mut inner = tracked.lock();
         inner.tracker.resulted(event.token.number(), outer, carried);
     }
@@ -232,7 +233,7 @@ impl PostExecute for TouchStage {
         let Ok(Some(message)) = self.0.look(&place, occasion, false, cancel).await else {
             return Ok(Verdict::Accept);
         };
-        let owner = invocation.outer.map_or(call, |outer| outer.number());
+        let owner = invocation.outer.map_or(call, ExecToken::number);
         let context = message.to_context();
         let mut inner = place.tracked.lock();
         inner.tracker.stage(owner, call, message.source);

@@ -159,7 +159,7 @@ impl<'a> Draft<'a> {
         self.cut = Some(index);
         let block = &self.blocks[index];
         let over = self.len().saturating_sub(self.budget);
-        let room = block.body.len().checked_sub(over).unwrap_or_default();
+        let room = block.body.len().saturating_sub(over);
         let kept = block.body.floor_char_boundary(room);
         if kept == 0 {
             self.cut = None;

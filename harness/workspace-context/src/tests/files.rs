@@ -26,12 +26,14 @@ async fn a_file_that_is_too_large_is_not_used() {
     assert_eq!(headings(&rig.touch(&session, "p/a/f").await[0]), [NEW]);
     rig.write("p/a/AGENTS.md", "x".repeat(1001));
     assert!(rig.touch(&session, "p/a/f").await.is_empty());
-    // One that has no end is given up at the limit, whatever its probe said.
+    // What counts is what is read, whatever the probe said.
     rig.write("p/a/AGENTS.md", "y");
     let path = rig.path("p/a/AGENTS.md");
-    rig.disk.set(&path, Some(Fault::Grows));
-    assert!(rig.touch(&session, "p/a/f").await.is_empty());
-    rig.disk.set(&path, None);
+    for size in [1001, usize::MAX] {
+        rig.disk.set(&path, Some(Fault::Grows(size)));
+        assert!(rig.touch(&session, "p/a/f").await.is_empty(), "{size}");
+    }
+    rig.disk.set(&path, Some(Fault::Grows(999)));
     let told = rig.touch(&session, "p/a/f").await;
     assert_eq!(
         headings(&told[0]),

@@ -284,9 +284,9 @@ impl Reference {
             .iter()
             .filter_map(|path| Some((self.broadness(path)?, *path)))
             .filter(|(_, path)| {
-                let reached = reaches(parent(path)) && !self.is_chain(path);
+                let below = reaches(parent(path)) && !self.is_chain(path);
                 let chain = self.is_chain(path) && (discovers || self.ever.contains(*path));
-                loaded.contains_key(path) || reached || chain
+                loaded.contains_key(path) || below || chain
             })
             .collect();
         places.sort();

@@ -32,8 +32,8 @@ use crate::{HomeVariables, InstructionSource, WorkspaceContextConfig, WorkspaceC
 pub(super) enum Fault {
     Probe,
     Read,
-    /// It has these many bytes more when it is read than its probe said, without an end in sight.
-    Grows,
+    /// It has these many bytes when it is read, whatever its probe said.
+    Grows(usize),
 }
 
 /// The files of this machine, with faults, counted.
@@ -82,16 +82,19 @@ fn broken(path: &Path) -> FsError {
     }
 }
 
-struct Endless(FsVersion);
+/// So many bytes, in small pieces.
+struct Grown(usize, FsVersion);
 
 #[async_trait]
-impl TextStream for Endless {
+impl TextStream for Grown {
     async fn next(&mut self) -> Option<Result<Bytes, FsError>> {
-        Some(Ok(Bytes::from_static(&[b'x'; 4096])))
+        let piece = self.0.min(7);
+        self.0 -= piece;
+        (piece > 0).then(|| Ok(Bytes::from(vec![b'x'; piece])))
     }
 
     fn version(&self) -> &FsVersion {
-        &self.0
+        &self.1
     }
 }
 
@@ -172,7 +175,7 @@ impl FileSystem for Disk {
         self.reads.fetch_add(1, Ordering::SeqCst);
         match self.fault(&target.path) {
             Some(Fault::Read) => Err(broken(&target.path)),
-            Some(Fault::Grows) => Ok(Box::new(Endless(FsVersion::new("endless")))),
+            Some(Fault::Grows(size)) => Ok(Box::new(Grown(size, FsVersion::new("grown")))),
             _ => self.local.stream_text(target, cancel).await,
         }
     }

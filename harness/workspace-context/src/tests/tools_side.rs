@@ -38,6 +38,23 @@ impl PostExecute for Block {
     }
 }
 
+/// Does so with the results of calls that the model made.
+struct Outer(Arc<Block>);
+
+#[async_trait]
+impl PostExecute for Outer {
+    async fn review(
+        &self,
+        invocation: &Invocation,
+        executed: Executed<'_>,
+    ) -> Result<Verdict, ToolError> {
+        if invocation.outer.is_some() {
+            return Ok(Verdict::Accept);
+        }
+        self.0.review(invocation, executed).await
+    }
+}
+
 /// INS-5, INS-8, INS-23: new, changed, gone, back again, each once, behind the group of results.
 #[tokio::test]
 async fn a_touch_tells_what_is_new_and_what_has_changed() {
@@ -174,20 +191,6 @@ async fn nested_touches_are_deferred_to_the_outer_result() {
     let (rig, session) = nested().await;
     let paths = json!({"paths": [rig.path("p/a/f")]});
     let block = Arc::new(Block(AtomicBool::new(true)));
-    struct Outer(Arc<Block>);
-    #[async_trait]
-    impl PostExecute for Outer {
-        async fn review(
-            &self,
-            invocation: &Invocation,
-            executed: Executed<'_>,
-        ) -> Result<Verdict, ToolError> {
-            if invocation.outer.is_some() {
-                return Ok(Verdict::Accept);
-            }
-            self.0.review(invocation, executed).await
-        }
-    }
     let stage = Arc::new(Outer(Arc::clone(&block)));
     let _handle = rig.registry().after_execute(0, stage);
     let held = rig.call(&session, "run_code", paths.clone()).await;
