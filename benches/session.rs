@@ -193,7 +193,10 @@ fn write_session(runtime: &tokio::runtime::Runtime, path: &Path, events: u64) {
     });
     while session.read(dsh_session::Log::last_seq) + TURN <= events {
         turn(&session);
-        if session.read(dsh_session::Log::next_turn) % 100 == 0 {
+        if session
+            .read(dsh_session::Log::next_turn)
+            .is_multiple_of(100)
+        {
             compact(&session);
         }
     }
