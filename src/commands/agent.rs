@@ -169,7 +169,10 @@ async fn host(
     let models = model::chosen(shell, &args.model, args.key_from.as_deref())
         .map(Arc::new)
         .map_err(|problem| usage(&problem))?;
-    let folder = args.sessions.as_deref().map(|folder| shell.absolute(folder));
+    let folder = args
+        .sessions
+        .as_deref()
+        .map(|folder| shell.absolute(folder));
     if let Some(folder) = folder.as_deref().filter(|folder| !folder.is_dir()) {
         return Err(usage(&format!(
             "--sessions {} is no folder; make it first",
@@ -254,7 +257,10 @@ fn keep(shell: &Shell, file: &std::path::Path, recorder: &Recorder, exit: Exit) 
     match written {
         Ok(()) => exit,
         Err(problem) => {
-            complain(&format!("error: cannot write {}: {problem}", file.display()));
+            complain(&format!(
+                "error: cannot write {}: {problem}",
+                file.display()
+            ));
             if exit == Exit::Fine {
                 Exit::NotCarriedOut
             } else {

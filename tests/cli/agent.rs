@@ -47,7 +47,9 @@ fn the_sample_reads_asks_the_server_and_answers() {
     let desk = Desk::new();
     let said = run_sample(&desk, &[]).ended(0);
     assert_eq!(said.out, "`area` is defined at shapes.fake:5:5.\n");
-    let said = said.err_has("read: ").err_has("lsp: goToDefinition main.fake:3:9");
+    let said = said
+        .err_has("read: ")
+        .err_has("lsp: goToDefinition main.fake:3:9");
     assert!(said.err.lines().all(|line| line.chars().count() <= 80));
     let said = run_sample(&desk, &["--quiet"]).ended(0);
     assert_eq!(said.err, "");
@@ -61,7 +63,10 @@ fn events_are_lines_and_the_session_is_kept_and_gone_on_with() {
     let said = run_sample(&desk, &["--json", "--session", "run.jsonl"]).ended(0);
     let told = lines(&said.out);
     let (first, last) = (&told[0], told.last().unwrap());
-    assert_eq!((&first["type"], &first["profile"]), (&json!("session"), &json!("headless")));
+    assert_eq!(
+        (&first["type"], &first["profile"]),
+        (&json!("session"), &json!("headless"))
+    );
     assert!(first["tools"].as_array().unwrap().contains(&json!("lsp")));
     assert_eq!(last["type"], "end");
     assert_eq!(last["outcome"], json!({"status": "completed"}));
@@ -75,7 +80,14 @@ fn events_are_lines_and_the_session_is_kept_and_gone_on_with() {
     let replies = json!([{"expect": {"contains": ["And now?"]}, "text": "still there"}]);
     let model = script(&desk, &replies);
     let said = desk
-        .run(&["agent", "--model", &model, "--resume", "run.jsonl", "And now?"])
+        .run(&[
+            "agent",
+            "--model",
+            &model,
+            "--resume",
+            "run.jsonl",
+            "And now?",
+        ])
         .ended(0);
     assert_eq!(said.out, "still there\n");
     let resumed = lines(&std::fs::read_to_string(desk.path().join("run.jsonl")).unwrap());
@@ -111,7 +123,11 @@ fn a_script_that_is_not_followed_is_told_with_its_place() {
     );
     run(json!([{"text": "one"}, {"text": "two"}]), 1, "2 replies");
     let error = json!({"code": "MODEL_DOWN", "message": "the model is down"});
-    run(json!([{"error": error}]), 3, "MODEL_DOWN: the model is down");
+    run(
+        json!([{"error": error}]),
+        3,
+        "MODEL_DOWN: the model is down",
+    );
     run(json!([{"txt": "x"}]), 2, "txt");
 }
 
@@ -124,20 +140,48 @@ fn what_does_not_go_together_is_refused_before_anything_starts() {
         (&["--model", &model, " "], "the prompt is empty"),
         (&["--model", "gpt", "hi"], "scripted:FILE"),
         (&["--model", "scripted:missing", "hi"], "missing"),
-        (&["--model", &model, "--profile", "sdk", "hi"], "a prompt is for the profile headless"),
-        (&["--model", &model, "--profile", "acp", "--json"], "--json is for"),
-        (&["--model", &model, "--profile", "headles", "hi"], "headless"),
+        (
+            &["--model", &model, "--profile", "sdk", "hi"],
+            "a prompt is for the profile headless",
+        ),
+        (
+            &["--model", &model, "--profile", "acp", "--json"],
+            "--json is for",
+        ),
+        (
+            &["--model", &model, "--profile", "headles", "hi"],
+            "headless",
+        ),
         (&["--model", &model, "--sessions", ".", "hi"], "--session"),
-        (&["--model", &model, "--server", "built-im", "hi"], "built-im"),
-        (&["--model", &model, "--deployment", "missing.yml", "hi"], "missing.yml"),
-        (&["--model", "openai:m", "--key-from", "MISSING_KEY", "hi"], "MISSING_KEY"),
+        (
+            &["--model", &model, "--server", "built-im", "hi"],
+            "built-im",
+        ),
+        (
+            &["--model", &model, "--deployment", "missing.yml", "hi"],
+            "missing.yml",
+        ),
+        (
+            &["--model", "openai:m", "--key-from", "MISSING_KEY", "hi"],
+            "MISSING_KEY",
+        ),
     ] {
-        let said = desk.run(&[&["agent"], args].concat()).ended(2).err_has(words);
+        let said = desk
+            .run(&[&["agent"], args].concat())
+            .ended(2)
+            .err_has(words);
         assert_eq!(said.out, "");
     }
-    desk.run(&["agent", "--model", &model, "--resume", "missing.jsonl", "hi"])
-        .ended(3)
-        .err_has("missing.jsonl");
+    desk.run(&[
+        "agent",
+        "--model",
+        &model,
+        "--resume",
+        "missing.jsonl",
+        "hi",
+    ])
+    .ended(3)
+    .err_has("missing.jsonl");
 }
 
 /// A model's server that takes one request, and repeats the key it was given in what it says.
@@ -249,7 +293,10 @@ impl Running {
         assert_eq!(last["type"], "turn/end", "the log is closed");
         assert_eq!(last["outcome"]["status"], "cancelled");
         let wire = lines(&std::fs::read_to_string(self.desk.path().join("wire.jsonl")).unwrap());
-        let pid = wire.iter().find_map(|event| event["event"]["processStarted"]["pid"].as_u64()).unwrap();
+        let pid = wire
+            .iter()
+            .find_map(|event| event["event"]["processStarted"]["pid"].as_u64())
+            .unwrap();
         assert!(!is_alive(u32::try_from(pid).unwrap()), "the server is gone");
     }
 }
@@ -274,7 +321,15 @@ fn a_reader_that_goes_away_ends_the_run() {
     let model = script(&desk, &replies);
     let mut child = Command::new(program())
         .current_dir(desk.path())
-        .args(["agent", "--model", &model, "--json", "--session", "run.jsonl", "go"])
+        .args([
+            "agent",
+            "--model",
+            &model,
+            "--json",
+            "--session",
+            "run.jsonl",
+            "go",
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -286,7 +341,10 @@ fn a_reader_that_goes_away_ends_the_run() {
     assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
     let kept = std::fs::read_to_string(desk.path().join("run.jsonl")).unwrap();
     if let Some(last) = lines(&kept).last() {
-        assert!(last["type"] == "turn/end" || last["format"] == "dsh-session/1", "{last}");
+        assert!(
+            last["type"] == "turn/end" || last["format"] == "dsh-session/1",
+            "{last}"
+        );
     }
 }
 
@@ -312,7 +370,11 @@ fn the_end_of_stdin_ends_a_served_run() {
         drop(stdin);
         let output = child.wait_with_output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), err.as_str()), (Some(0), ""), "{profile}");
+        assert_eq!(
+            (output.status.code(), err.as_str()),
+            (Some(0), ""),
+            "{profile}"
+        );
         if profile != "acp" {
             let told = lines(&String::from_utf8(output.stdout).unwrap());
             assert_eq!(told[0]["id"], 1, "{profile}");

@@ -180,7 +180,10 @@ mod tests {
     #[test]
     fn lines_of_json_are_objects_with_a_type() {
         let line: Value = serde_json::from_str(&event_line(&call(None))).unwrap();
-        assert_eq!((&line["seq"], &line["type"]), (&json!(7), &json!("tool/call")));
+        assert_eq!(
+            (&line["seq"], &line["type"]),
+            (&json!(7), &json!("tool/call"))
+        );
         let answered = Answered {
             outcome: dsh_harness::session::Ending::Completed,
             answer: "a\nb".to_owned(),

@@ -247,7 +247,9 @@ mod tests {
             assert!(is_id(id), "{id}");
         }
         let long = "a".repeat(LONGEST_ID + 1);
-        for id in ["", ".", "..", ".a", "a/b", "../a", "a\\b", "a\0", "é", &long] {
+        for id in [
+            "", ".", "..", ".a", "a/b", "../a", "a\\b", "a\0", "é", &long,
+        ] {
             assert!(!is_id(id), "{id}");
         }
     }

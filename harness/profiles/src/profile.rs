@@ -116,7 +116,10 @@ pub fn with_language_servers(rows: Deployment, servers: LspStdioConfig) -> Deplo
     ];
     needed.into_iter().fold(rows, |rows, row| {
         let plugin = row.plugin();
-        let there = rows.rows().iter().any(|row| row.config().plugin() == plugin);
+        let there = rows
+            .rows()
+            .iter()
+            .any(|row| row.config().plugin() == plugin);
         if there && plugin != PluginName::LspStdio {
             rows
         } else {
@@ -128,9 +131,8 @@ pub fn with_language_servers(rows: Deployment, servers: LspStdioConfig) -> Deplo
 /// What each profile is composed of, as a Markdown table. A test holds it against the mounted
 /// runtime.
 pub fn composition_table() -> String {
-    let mut table = String::from(
-        "| profile | for | base | rows | front |\n|---|---|---|---|---|\n",
-    );
+    let mut table =
+        String::from("| profile | for | base | rows | front |\n|---|---|---|---|---|\n");
     for profile in Profile::ALL {
         let Composition {
             base,

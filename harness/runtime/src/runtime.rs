@@ -212,9 +212,9 @@ impl RuntimeBuilder {
             RowConfig::ToolFs(config) => Arc::new(ToolFsPlugin::new(*config)),
             RowConfig::ReadBeforeWrite(config) => Arc::new(ReadBeforeWritePlugin::new(*config)),
             RowConfig::CodeMode(config) => Arc::new(CodeModePlugin::new(*config)),
-            RowConfig::WorkspaceContext(config) => Arc::new(
-                WorkspaceContextPlugin::new(config.clone()).with_home(self.home.clone()),
-            ),
+            RowConfig::WorkspaceContext(config) => {
+                Arc::new(WorkspaceContextPlugin::new(config.clone()).with_home(self.home.clone()))
+            }
         }
     }
 }

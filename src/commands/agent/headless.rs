@@ -32,7 +32,9 @@ pub(super) async fn run(
     let work = async {
         let exit = match prompt(args).await {
             Ok(prompt) => match open(shell, args, &host).await {
-                Ok(agent) => answer(global, args, &host, agent, &prompt, models, interruption).await,
+                Ok(agent) => {
+                    answer(global, args, &host, agent, &prompt, models, interruption).await
+                }
                 Err(error) => {
                     complain(&format!("error: {error}"));
                     Exit::NotCarriedOut

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dsh_harness::agent::{Model, ScriptError, ScriptedModel};
-use dsh_profiles::Models;
 use dsh_model_openai::{OpenAiConfig, OpenAiModel};
+use dsh_profiles::Models;
 
 use crate::shell::Shell;
 

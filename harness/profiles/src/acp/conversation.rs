@@ -163,7 +163,10 @@ mod tests {
             message: "why".to_owned(),
         };
         let reason = "r".to_owned();
-        assert_eq!(of(Ending::Completed).unwrap().stop_reason, StopReason::EndTurn);
+        assert_eq!(
+            of(Ending::Completed).unwrap().stop_reason,
+            StopReason::EndTurn
+        );
         let cancelled = Ending::Cancelled {
             reason: reason.clone(),
         };

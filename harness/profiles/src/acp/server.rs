@@ -8,12 +8,14 @@ use std::sync::atomic::Ordering;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
     AgentCapabilities, CancelNotification, CloseSessionRequest, CloseSessionResponse,
-    Implementation, InitializeRequest, InitializeResponse, LoadSessionRequest,
-    LoadSessionResponse, McpServer, NewSessionRequest, NewSessionResponse, PromptCapabilities,
-    PromptRequest, PromptResponse, SessionCapabilities, SessionCloseCapabilities,
+    Implementation, InitializeRequest, InitializeResponse, LoadSessionRequest, LoadSessionResponse,
+    McpServer, NewSessionRequest, NewSessionResponse, PromptCapabilities, PromptRequest,
+    PromptResponse, SessionCapabilities, SessionCloseCapabilities,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
-use agent_client_protocol::{Agent as AgentRole, Client, Error, on_receive_notification, on_receive_request};
+use agent_client_protocol::{
+    Agent as AgentRole, Client, Error, on_receive_notification, on_receive_request,
+};
 use dsh_harness::agent::Agent;
 use dsh_harness::kernel::{Cancel, CancelReason, DisposeErrors};
 use serde_json::{Map, Value, json};
@@ -358,7 +360,10 @@ fn unused(servers: &[McpServer]) -> Option<Map<String, Value>> {
     if servers.is_empty() {
         return None;
     }
-    let told = format!("{} MCP servers were given; this agent uses none", servers.len());
+    let told = format!(
+        "{} MCP servers were given; this agent uses none",
+        servers.len()
+    );
     tracing::warn!("{told}");
     Some(Map::from_iter([("note".to_owned(), json!(told))]))
 }

@@ -260,7 +260,10 @@ mod tests {
             .collect();
         assert_eq!(
             told(streamed),
-            json!([text("agent_message_chunk", "Hel"), text("agent_message_chunk", "lo")])
+            json!([
+                text("agent_message_chunk", "Hel"),
+                text("agent_message_chunk", "lo")
+            ])
         );
         assert_eq!(told(updates.event(&message("Hello"), none)), json!([]));
         assert_eq!(
@@ -351,7 +354,10 @@ mod tests {
         let read = prompt(&blocks).unwrap();
         assert_eq!(
             read,
-            [ContentBlock::text("see"), ContentBlock::text("[a.x](file:///w/a.x)")]
+            [
+                ContentBlock::text("see"),
+                ContentBlock::text("[a.x](file:///w/a.x)")
+            ]
         );
         let image = AcpBlock::Image(ImageContent::new("", "image/png"));
         assert!(prompt(&[image]).unwrap_err().contains("an image"));

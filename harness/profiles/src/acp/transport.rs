@@ -24,9 +24,8 @@ pub(super) fn transport(
     impl Sink<String, Error = io::Error> + Send + 'static,
     impl Stream<Item = io::Result<String>> + Send + 'static,
 > {
-    let incoming = futures::stream::unfold(
-        Some(Lines::new(input, longest)),
-        move |lines| async move {
+    let incoming =
+        futures::stream::unfold(Some(Lines::new(input, longest)), move |lines| async move {
             let mut lines = lines?;
             loop {
                 return match lines.next().await {
@@ -37,9 +36,8 @@ pub(super) fn transport(
                         Some((Ok(text), Some(lines)))
                     }
                     Ok(Line::TooLong) => {
-                        let told = format!(
-                            "a line has more than {longest} bytes, the most that is read"
-                        );
+                        let told =
+                            format!("a line has more than {longest} bytes, the most that is read");
                         let error = io::Error::new(io::ErrorKind::InvalidData, told);
                         Some((Err(error), None))
                     }
@@ -47,8 +45,7 @@ pub(super) fn transport(
                     Err(error) => Some((Err(error), None)),
                 };
             }
-        },
-    );
+        });
     let outgoing = futures::sink::unfold(output, move |mut output, line: String| {
         let gone = Arc::clone(&gone);
         async move {

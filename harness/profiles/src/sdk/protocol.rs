@@ -414,7 +414,10 @@ mod tests {
         };
         assert!(read(r#""result":{"granted":true}"#).granted);
         let refused = read(r#""result":{"granted":false,"reason":"no"}"#);
-        assert_eq!((refused.granted, refused.reason.as_deref()), (false, Some("no")));
+        assert_eq!(
+            (refused.granted, refused.reason.as_deref()),
+            (false, Some("no"))
+        );
         assert!(!read(r#""result":{"granted":"yes"}"#).granted);
         assert!(!read(r#""error":{"code":1,"message":"m"}"#).granted);
     }

@@ -220,7 +220,10 @@ impl Server {
             Incoming::Wrong { id, fault } => self.outbox.send(protocol::error(&id, &fault)),
             Incoming::Answer { id, answer } => {
                 if !self.questions.answered(&id, answer) {
-                    tracing::debug!(id, "an answer came for a question that nobody asks any more");
+                    tracing::debug!(
+                        id,
+                        "an answer came for a question that nobody asks any more"
+                    );
                 }
             }
             Incoming::Request { id, request } => {
@@ -322,11 +325,8 @@ impl Server {
             }),
         );
         let (conversation, work) = Conversation::new(agent, self.limits.prompts);
-        self.tasks.spawn(work.run(
-            Arc::clone(&self.host),
-            open.deltas,
-            self.outbox.clone(),
-        ));
+        self.tasks
+            .spawn(work.run(Arc::clone(&self.host), open.deltas, self.outbox.clone()));
         self.sessions.insert(header.id, conversation);
         Ok(())
     }

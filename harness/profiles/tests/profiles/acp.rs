@@ -212,7 +212,9 @@ async fn a_call_that_the_person_rejects_is_not_executed() {
 #[tokio::test]
 async fn a_cancelled_prompt_is_answered_so() {
     let mounted = mounted(vec![hangs(), ScriptedReply::text("done")], None).await;
-    let play = async |agent: ConnectionTo<Agent>, _told: Told, mut coming: mpsc::UnboundedReceiver<Value>| {
+    let play = async |agent: ConnectionTo<Agent>,
+                      _told: Told,
+                      mut coming: mpsc::UnboundedReceiver<Value>| {
         let session = new_session(&agent).await?;
         let running = agent.send_request(prompt(&session));
         let begun = coming.recv().await.unwrap();
@@ -302,7 +304,9 @@ async fn the_end_of_either_side_closes_what_runs() {
         let mounted = mounted(vec![hangs()], Some(folder.path())).await;
         let cancel = Cancel::new();
         let ours = &cancel;
-        let play = async |agent: ConnectionTo<Agent>, _told: Told, mut coming: mpsc::UnboundedReceiver<Value>| {
+        let play = async |agent: ConnectionTo<Agent>,
+                          _told: Told,
+                          mut coming: mpsc::UnboundedReceiver<Value>| {
             let session = new_session(&agent).await?;
             let running = agent.send_request(prompt(&session));
             coming.recv().await.unwrap();

@@ -70,5 +70,8 @@ async fn the_minimal_profile_has_the_file_tools_alone() {
 fn the_document_is_current() {
     let document = include_str!("../../PROFILES.md");
     let table = composition_table();
-    assert!(document.contains(&table), "put this into PROFILES.md:\n{table}");
+    assert!(
+        document.contains(&table),
+        "put this into PROFILES.md:\n{table}"
+    );
 }

@@ -20,7 +20,11 @@ async fn a_prompt_is_answered_and_its_events_told_in_order() {
         let told = Arc::clone(&told);
         move |event: &dsh_harness::session::Event| told.lock().unwrap().push(event.seq)
     };
-    let answered = within("the answer", headless(&agent, "go", listener, &Cancel::new())).await;
+    let answered = within(
+        "the answer",
+        headless(&agent, "go", listener, &Cancel::new()),
+    )
+    .await;
     assert_eq!(answered.outcome, Ending::Completed);
     assert_eq!(answered.answer, "done");
     let last = agent.session().read(Log::last_seq);
@@ -47,7 +51,10 @@ async fn a_call_that_needs_an_approval_is_denied_with_the_reason() {
     let result = result.unwrap();
     assert_eq!(result.code.as_deref(), Some("TOOL_DENIED"));
     let text = result.content[0].as_text();
-    assert!(text.contains("nobody") && text.contains("may it speak?"), "{text}");
+    assert!(
+        text.contains("nobody") && text.contains("may it speak?"),
+        "{text}"
+    );
     mounted.host.dispose().await.unwrap();
 }
 

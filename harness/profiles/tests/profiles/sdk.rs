@@ -165,10 +165,7 @@ async fn a_prompt_is_answered_after_its_events() {
         let closed = client.ask("close", json!({"session": session})).await;
         assert_eq!(client.answer(&closed).await, json!({}));
         let gone = client.ask("close", json!({"session": session})).await;
-        assert_eq!(
-            client.error(&gone).await["data"]["code"],
-            "SESSION_UNKNOWN"
-        );
+        assert_eq!(client.error(&gone).await["data"]["code"], "SESSION_UNKNOWN");
         client.hang_up().await;
         assert_eq!(client.rest().await, Vec::<Value>::new());
     };
@@ -241,7 +238,11 @@ async fn what_is_no_request_is_told_and_changes_nothing() {
         for (method, params, code) in [
             ("nonsense", json!({}), "METHOD_NOT_FOUND"),
             ("prompt", json!({"session": session}), "INVALID_PARAMS"),
-            ("prompt", json!({"session": "x", "text": "t"}), "SESSION_UNKNOWN"),
+            (
+                "prompt",
+                json!({"session": "x", "text": "t"}),
+                "SESSION_UNKNOWN",
+            ),
             ("open", json!({"cwd": "relative"}), "CWD_NOT_ABSOLUTE"),
             ("open", json!({"resume": "x"}), "SESSIONS_NOT_KEPT"),
             ("open", json!({"resume": "x", "cwd": "/"}), "INVALID_PARAMS"),
@@ -259,7 +260,9 @@ async fn what_is_no_request_is_told_and_changes_nothing() {
         client.hang_up().await;
         client.rest().await;
     };
-    serving(&mounted, limits, &Cancel::new(), play).await.unwrap();
+    serving(&mounted, limits, &Cancel::new(), play)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -293,7 +296,9 @@ async fn more_than_the_limits_is_refused_and_the_rest_goes_on() {
             assert_eq!(answer["result"]["outcome"]["status"], "cancelled");
         }
     };
-    serving(&mounted, limits, &Cancel::new(), play).await.unwrap();
+    serving(&mounted, limits, &Cancel::new(), play)
+        .await
+        .unwrap();
 }
 
 /// RUN-14: the end of the input is the end of everything, and what ran is closed and told.
@@ -340,9 +345,10 @@ async fn an_interruption_ends_serving_though_the_client_stays() {
             client.event(&session, "step/request").await;
             cancel.cancel(CancelReason::Caller);
             let rest = client.rest().await;
-            assert!(rest.iter().any(|message| {
-                message["result"]["outcome"]["status"] == "cancelled"
-            }));
+            assert!(
+                rest.iter()
+                    .any(|message| { message["result"]["outcome"]["status"] == "cancelled" })
+            );
         }
     };
     serving(&mounted, default(), &cancel, play).await.unwrap();
@@ -409,7 +415,10 @@ async fn a_session_is_gone_on_with() {
         client.answer(&closed).await;
         let again = client.ask("open", json!({"resume": session})).await;
         let opened = client.answer(&again).await;
-        assert_eq!((&opened["session"], &opened["resumed"]), (&session, &json!(true)));
+        assert_eq!(
+            (&opened["session"], &opened["resumed"]),
+            (&session, &json!(true))
+        );
         client.hang_up().await;
         client.rest().await;
     };

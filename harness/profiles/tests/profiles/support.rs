@@ -34,7 +34,8 @@ impl Models for Script {
     }
 
     fn model(&self) -> Result<Arc<dyn Model>, String> {
-        let model = ScriptedModel::from_replies(self.0.clone()).map_err(|error| error.to_string())?;
+        let model =
+            ScriptedModel::from_replies(self.0.clone()).map_err(|error| error.to_string())?;
         Ok(Arc::new(model))
     }
 }
