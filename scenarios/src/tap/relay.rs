@@ -98,6 +98,8 @@ pub(crate) struct Relay<'a, B> {
     end: Option<Ending>,
     /// How the process that was started ended.
     status: Option<ExitStatus>,
+    /// Whether a signal came when it had ended.
+    hurry: bool,
     buffer: Box<[u8]>,
 }
 
@@ -151,6 +153,7 @@ impl<'a, B: Between> Relay<'a, B> {
             close_client: false,
             end: None,
             status: None,
+            hurry: false,
             buffer: vec![0; PIECE].into(),
         };
         relay.begin();
@@ -180,6 +183,7 @@ impl<'a, B: Between> Relay<'a, B> {
             }
             if let Some(status) = self.status
                 && !(self.between.adrift() && self.server.stdout.is_some())
+                && !self.lingers(status)
                 && let Some(ending) = self.over(status)?
             {
                 return Ok(ending);
@@ -191,6 +195,13 @@ impl<'a, B: Between> Relay<'a, B> {
             }
             self.look(news);
         }
+    }
+
+    /// Whether somebody else may still write to the stdout of a server that has ended. One that
+    /// was killed while it waited for room is not waited for either.
+    fn lingers(&self, status: ExitStatus) -> bool {
+        let heard = self.server.stdout.is_some() && self.client.open;
+        self.between.lingers() && status.signal().is_none() && heard && !self.hurry
     }
 
     fn wait(&self) -> Result<News, StartError> {
@@ -423,6 +434,7 @@ impl<'a, B: Between> Relay<'a, B> {
                 OnSignal::Ignore => {}
                 OnSignal::Die => self.end = Some(Ending::Signal(number)),
                 OnSignal::Pass => {
+                    self.hurry |= self.status.is_some();
                     if let Some(signal) = Signal::from_named_raw(number)
                         && self.server.child.try_wait()?.is_none()
                     {
