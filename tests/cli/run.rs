@@ -201,6 +201,7 @@ fn nothing_selected_names_the_nearest() {
     run(&desk, &["one/aa"])
         .ended(5)
         .err_has("did you mean one/a");
+    run(&desk, &["oen/"]).ended(5).err_has("did you mean one/?");
     run(&desk, &["nowhere*"]).ended(5).err_has("nowhere*");
     run(&desk, &["--profile", "tool"])
         .ended(5)
@@ -624,4 +625,33 @@ fn what_a_killed_run_left_is_removed_by_the_next() {
     std::fs::create_dir_all(&left).unwrap();
     with_tmp(&desk, "", &["one/"]).ended(0);
     assert!(temporary(&desk).is_empty(), "{:?}", temporary(&desk));
+}
+
+#[test]
+fn links_to_files_are_read_and_what_is_no_file_is_told() {
+    use std::os::unix::fs::symlink;
+    let desk = Desk::new();
+    add(&desk, "one/a", &scenario("It holds", HOLDS));
+    std::fs::write(
+        desk.path().join("real.yaml"),
+        scenario("It holds too", HOLDS),
+    )
+    .unwrap();
+    let suite = desk.path().join("suite");
+    symlink("../../real.yaml", suite.join("one/link.yaml")).unwrap();
+    symlink("nowhere.yaml", suite.join("one/dangling.yaml")).unwrap();
+    symlink("one", suite.join("again")).unwrap();
+    let pipe = suite.join("one/pipe.yaml");
+    let mode = rustix::fs::Mode::RUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let said = run(&desk, &["--format", "json"])
+        .ended(0)
+        .err_has("suite/one/dangling.yaml:1:1: warning: this is a link that leads nowhere")
+        .err_has("suite/again:1:1: warning: this is a link to a folder")
+        .err_has("suite/one/pipe.yaml:1:1: warning: this is no file");
+    assert_eq!(said.err.lines().count(), 3, "{}", said.err);
+    assert_eq!(ids(&said.report()), ["one/a", "one/link"]);
+    desk.run(&["run", "--suite", "suite/one/pipe.yaml"])
+        .ended(2)
+        .err_has("neither a file nor a folder");
 }
