@@ -281,6 +281,13 @@ fn shards_make_the_whole() {
     assert_eq!(seen, 5);
     let args: Vec<&str> = merge.iter().map(String::as_str).collect();
     let merged = desk.run(&args).ended(0).report();
+    let some = desk.run(&args[..args.len() - 1]).ended(3);
+    assert!(
+        some.err.contains("error: shards are missing: "),
+        "{}",
+        some.err
+    );
+    assert!(!some.report().runs[0].skipped.is_empty());
     let (merged, whole) = (&merged.runs[0], &whole.runs[0]);
     let verdicts = |run: &dsh_reports::Run| -> Vec<_> {
         let cases = run.cases.iter();
