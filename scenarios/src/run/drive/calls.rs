@@ -202,7 +202,7 @@ impl Driver<'_> {
 /// that is not claimed is never run.
 fn claimed(method: &str, profile: Profile) -> bool {
     match method {
-        "mount" | "unmount" => profile != Profile::Instructions,
+        "mount" | "unmount" => true,
         "query" => matches!(profile, Profile::LspBase | Profile::Transient),
         "tool" => profile == Profile::Tool,
         _ => false,
@@ -218,4 +218,20 @@ fn refused_though_claimed(method: &str, profile: Profile, message: &str, seq: Op
         seq,
         ..Failure::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_claims_a_profile_mounts() {
+        for profile in [Profile::LspBase, Profile::Tool, Profile::Instructions] {
+            assert!(claimed("mount", profile), "{profile}");
+            assert!(claimed("unmount", profile), "{profile}");
+        }
+        assert!(claimed("query", Profile::Transient));
+        assert!(!claimed("query", Profile::Tool));
+        assert!(!claimed("turn", Profile::Runtime));
+    }
 }
