@@ -83,19 +83,16 @@ impl Suite {
     /// A program built with optimization has it built in. A development build reads it from where
     /// it was built, so that a scenario can be changed without compiling.
     pub fn embedded() -> Result<Self, SuiteError> {
-        match EMBEDDED {
-            Some(files) => Ok(Self::from_files(files.iter().map(|(path, text)| {
-                SuiteFile {
-                    path: (*path).to_owned(),
-                    shown: format!("scenarios/suite/{path}"),
-                    bytes: text.to_vec(),
-                }
-            }))),
-            None => {
-                let (files, odd) = read_folder(Path::new(FOLDER), "scenarios/suite")?;
-                Ok(Self::from_files(files).with(odd))
-            }
+        if let Some(files) = EMBEDDED {
+            let files = files.iter().map(|(path, text)| SuiteFile {
+                path: (*path).to_owned(),
+                shown: format!("scenarios/suite/{path}"),
+                bytes: text.to_vec(),
+            });
+            return Ok(Self::from_files(files));
         }
+        let (files, odd) = read_folder(Path::new(FOLDER), "scenarios/suite")?;
+        Ok(Self::from_files(files).with(odd))
     }
 
     /// The scenarios of a folder, or of one file.

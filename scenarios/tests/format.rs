@@ -181,6 +181,15 @@ fn what_is_too_much_is_told_in_our_words() {
             format!("about: [{}]", "1,".repeat(260_000)),
             "may have 250000 values",
         ),
+        (
+            format!(
+                "about:\n  - &a [{}]\n  - &b [{}]\n  - [{}]",
+                "1,".repeat(100),
+                "*a,".repeat(100),
+                "*b,".repeat(100)
+            ),
+            "may have 250000 values, those that aliases stand for included",
+        ),
     ] {
         let loaded = read(&format!("{HEAD}{text}\n"));
         let told: Vec<String> = loaded.diagnostics.iter().map(ToString::to_string).collect();

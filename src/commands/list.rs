@@ -87,39 +87,41 @@ pub(crate) fn run(command: &Command) -> Exit {
     }
 }
 
+/// What is wanted of a list, in one of its forms.
+type Written<T> = fn(&Wanted) -> T;
+
 fn listed(command: &Command) -> Result<String, Unlisted> {
-    let (args, wanted, text, records): (_, _, fn(&Wanted) -> String, fn(&Wanted) -> Value) =
-        match command {
-            Command::Scenarios { filter, format } => return scenarios(filter, format.format),
-            Command::Monitors(args) => {
-                let names = MONITORS.iter().map(|monitor| (monitor.name, ""));
-                let wanted = Wanted::read("monitors", &args.filter, names)?;
-                (args, wanted, monitors, monitor_records)
-            }
-            Command::Mutants(args) => {
-                let all = Mutants::embedded().iter();
-                let names = all.map(|(file, mutant)| (&*mutant.name, file));
-                let wanted = Wanted::read("mutants", &args.filter, names)?;
-                (args, wanted, mutants, mutant_records)
-            }
-            Command::Clauses(args) => {
-                let names = Clauses::embedded().iter();
-                let names = names.map(|clause| (clause.id.as_str(), ""));
-                let wanted = Wanted::read("clauses", &args.filter, names)?;
-                (args, wanted, clauses, clause_records)
-            }
-            Command::Probes(args) => {
-                let names = PROBES.iter().map(|probe| (probe.clause, probe.summary));
-                let wanted = Wanted::read("probes", &args.filter, names)?;
-                (args, wanted, probes, probe_records)
-            }
-            Command::Servers(args) => {
-                let entries = Catalogue::builtin().entries().iter();
-                let names = entries.map(|entry| (&*entry.name, &*entry.language));
-                let wanted = Wanted::read("servers", &args.filter, names)?;
-                (args, wanted, servers, server_records)
-            }
-        };
+    let (args, wanted, text, records): (_, _, Written<String>, Written<Value>) = match command {
+        Command::Scenarios { filter, format } => return scenarios(filter, format.format),
+        Command::Monitors(args) => {
+            let names = MONITORS.iter().map(|monitor| (monitor.name, ""));
+            let wanted = Wanted::read("monitors", &args.filter, names)?;
+            (args, wanted, monitors, monitor_records)
+        }
+        Command::Mutants(args) => {
+            let all = Mutants::embedded().iter();
+            let names = all.map(|(file, mutant)| (&*mutant.name, file));
+            let wanted = Wanted::read("mutants", &args.filter, names)?;
+            (args, wanted, mutants, mutant_records)
+        }
+        Command::Clauses(args) => {
+            let names = Clauses::embedded().iter();
+            let names = names.map(|clause| (clause.id.as_str(), ""));
+            let wanted = Wanted::read("clauses", &args.filter, names)?;
+            (args, wanted, clauses, clause_records)
+        }
+        Command::Probes(args) => {
+            let names = PROBES.iter().map(|probe| (probe.clause, probe.summary));
+            let wanted = Wanted::read("probes", &args.filter, names)?;
+            (args, wanted, probes, probe_records)
+        }
+        Command::Servers(args) => {
+            let entries = Catalogue::builtin().entries().iter();
+            let names = entries.map(|entry| (&*entry.name, &*entry.language));
+            let wanted = Wanted::read("servers", &args.filter, names)?;
+            (args, wanted, servers, server_records)
+        }
+    };
     Ok(match args.format.format {
         Form::Text => text(&wanted),
         Form::Json => format!("{:#}\n", records(&wanted)),

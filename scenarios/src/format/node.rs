@@ -190,11 +190,15 @@ fn too_much(breach: &BudgetBreach) -> String {
              stand for, or use a matrix"
                 .to_owned()
         }
-        _ => format!(
-            "a scenario may have {MAX_VALUES} values, those that aliases stand for included: make \
-             several files of it"
-        ),
+        _ => too_many(),
     }
+}
+
+fn too_many() -> String {
+    format!(
+        "a scenario may have {MAX_VALUES} values, those that aliases stand for included: make \
+         several files of it"
+    )
 }
 
 fn too_deep() -> String {
@@ -218,6 +222,10 @@ fn in_our_words(message: &str) -> String {
     // The reader has a bound of its own for `[[[…`, and no kind of error for it.
     if message.contains("recursion limit exceeded") {
         return too_deep();
+    }
+    // Nor where an alias is what goes beyond a bound.
+    if message.contains("budget breached") {
+        return too_many();
     }
     if message.contains("alias") && (message.contains("limit") || message.contains("expansion")) {
         return "aliases (`*a`) stand for too much here: write out what is meant, or use a matrix"

@@ -83,6 +83,13 @@ impl Drop for Server {
     }
 }
 
+/// What is closed when everything is written to it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Closing {
+    server: bool,
+    client: bool,
+}
+
 /// See the [module](self).
 pub(crate) struct Relay<'a, B> {
     between: &'a mut B,
@@ -92,9 +99,7 @@ pub(crate) struct Relay<'a, B> {
     reading: bool,
     client: Theirs,
     errors: Theirs,
-    /// Close these when everything is written.
-    close_server: bool,
-    close_client: bool,
+    closing: Closing,
     end: Option<Ending>,
     /// How the process that was started ended.
     status: Option<ExitStatus>,
@@ -149,8 +154,7 @@ impl<'a, B: Between> Relay<'a, B> {
             reading: true,
             client: Theirs::new(io::stdout().as_fd()),
             errors: Theirs::new(io::stderr().as_fd()),
-            close_server: false,
-            close_client: false,
+            closing: Closing::default(),
             end: None,
             status: None,
             hurry: false,
@@ -361,8 +365,8 @@ impl<'a, B: Between> Relay<'a, B> {
         if self.client.open {
             self.client.queue.take(&mut out.to_client);
         }
-        self.close_server |= out.close_server;
-        self.close_client |= out.close_client;
+        self.closing.server |= out.close_server;
+        self.closing.client |= out.close_client;
         self.end = self.end.or(out.end);
         if let Some(signal) = out.kill {
             self.kill(signal);
@@ -374,15 +378,15 @@ impl<'a, B: Between> Relay<'a, B> {
         if !self.server.flush() {
             self.server_deaf();
         }
-        if self.close_server && self.server.queue.is_empty() {
-            self.close_server = false;
+        if self.closing.server && self.server.queue.is_empty() {
+            self.closing.server = false;
             self.server.stdin = None;
         }
         if !self.client.flush(io::stdout().as_fd()) {
             self.client_gone();
         }
-        if self.close_client && self.client.queue.is_empty() {
-            self.close_client = false;
+        if self.closing.client && self.client.queue.is_empty() {
+            self.closing.client = false;
             if std::mem::replace(&mut self.client.open, false) {
                 let _ = null().and_then(|null| Ok(rustix::stdio::dup2_stdout(null)?));
             }
