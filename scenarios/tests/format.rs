@@ -174,9 +174,13 @@ fn what_is_too_much_is_told_in_our_words() {
     for (text, wanted) in [
         (
             format!("about: {}{}", "[".repeat(200), "]".repeat(200)),
-            "lie 64 deep",
+            "lie 32 deep",
         ),
-        (format!("about:\n  {}x", "- ".repeat(70)), "lie 64 deep"),
+        (format!("about:\n  {}x", "- ".repeat(70)), "lie 32 deep"),
+        (
+            format!("about: {}1{}", "{a: ".repeat(70), "}".repeat(70)),
+            "lie 32 deep",
+        ),
         (
             format!("about: [{}]", "1,".repeat(260_000)),
             "may have 250000 values",

@@ -7,10 +7,9 @@ use serde_json::{Map, Number, Value};
 use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Error, Spanned};
 
-/// How deep lists and objects may lie in each other.
-const MAX_DEPTH: usize = 64;
-/// Room for the reader: what it takes for the deepest document, several times over.
-const READER_STACK: usize = 16 * 1024 * 1024;
+/// How deep lists and objects may lie in each other. The reader goes down with the document, and its
+/// frames without optimization take some 40 kB each, of a stack that may have 2 MB.
+const MAX_DEPTH: usize = 32;
 /// How many values a file may have: what a scenario of the longest length could well have.
 const MAX_VALUES: usize = 250_000;
 
@@ -81,27 +80,7 @@ pub(super) struct Unreadable {
 
 impl Node {
     /// Reads a document.
-    ///
-    /// The reader goes down with the document. How much room the caller's stack has left is not
-    /// known here, so it gets one that holds the deepest document there may be.
     pub(super) fn parse(text: &str) -> Result<Self, Unreadable> {
-        std::thread::scope(|scope| {
-            let reader = std::thread::Builder::new()
-                .name("scenario reader".to_owned())
-                .stack_size(READER_STACK)
-                .spawn_scoped(scope, || Self::read(text));
-            match reader.map(std::thread::ScopedJoinHandle::join) {
-                Ok(Ok(read)) => read,
-                Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                Err(error) => Err(Unreadable {
-                    place: Place::START,
-                    reason: format!("no thread to read it on: {error}; try again"),
-                }),
-            }
-        })
-    }
-
-    fn read(text: &str) -> Result<Self, Unreadable> {
         // Only `true` and `false` are booleans, and `1_000` and `007` are texts, as in YAML 1.2.
         let options = serde_saphyr::options! {
             with_snippet: false,
