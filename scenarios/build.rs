@@ -1,4 +1,5 @@
-//! Builds the scenario files into programs that are optimized.
+//! Builds the scenario files into programs that are optimized, and the titles of the transcripts of
+//! monitors into all.
 //!
 //! Development builds read them from where they lie, so that changing one compiles nothing.
 
@@ -35,7 +36,37 @@ fn main() -> io::Result<()> {
     } else {
         text.push_str("None;\n");
     }
-    fs::write(Path::new(&variable("OUT_DIR")?).join("suite.rs"), text)
+    let out = PathBuf::from(variable("OUT_DIR")?);
+    fs::write(out.join("suite.rs"), text)?;
+    let monitors = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("monitors");
+    println!("cargo:rerun-if-changed={}", monitors.display());
+    fs::write(out.join("transcripts.rs"), transcripts(&monitors)?)
+}
+
+/// The transcripts that monitors are shown to work by: their names and titles.
+fn transcripts(folder: &Path) -> io::Result<String> {
+    let mut files = Vec::new();
+    find(folder, &mut files)?;
+    files.sort();
+    let mut text = "/// The transcripts by which monitors are shown to work, by path.\n".to_owned();
+    text.push_str("pub const TRANSCRIPTS: &[Transcript] = &[\n");
+    for file in files {
+        let wrong = || io::Error::other(format!("{} has no title", file.display()));
+        let path = file.strip_prefix(folder).map_err(io::Error::other)?;
+        let clause = literal(path.parent().ok_or_else(wrong)?)?;
+        let name = literal(Path::new(path.file_name().ok_or_else(wrong)?))?;
+        let whole = fs::read_to_string(&file)?;
+        let mut lines = whole.lines();
+        let title = lines.find_map(|line| line.strip_prefix("title: "));
+        let title = title.ok_or_else(wrong)?.trim_matches(['"', '\'']);
+        writeln!(
+            text,
+            "Transcript {{ clause: {clause}, name: {name}, title: {title:?} }},"
+        )
+        .map_err(io::Error::other)?;
+    }
+    text.push_str("];\n");
+    Ok(text)
 }
 
 #[expect(

@@ -10,6 +10,7 @@ pub mod format;
 pub mod monitor;
 pub mod mutate;
 pub mod run;
+mod scarce;
 mod schema;
 pub mod subject;
 pub mod suite;

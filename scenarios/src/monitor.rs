@@ -98,6 +98,20 @@ pub struct MonitorInfo {
     check: fn(&Session, &Step<'_>, &mut Sink<'_>),
 }
 
+/// A transcript, written by hand, by which a monitor is shown to work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    /// The clause it is about, or `shape`, or `framing`: its folder.
+    pub clause: &'static str,
+    /// Its file. It begins with `pass` where the clause is kept, and with `fail` where it is
+    /// broken.
+    pub name: &'static str,
+    /// What happens in it.
+    pub title: &'static str,
+}
+
+include!(concat!(env!("OUT_DIR"), "/transcripts.rs"));
+
 /// All monitors, in the order in which they look at an event.
 pub const MONITORS: &[MonitorInfo] = &[
     MonitorInfo {

@@ -8,6 +8,7 @@
 mod checks;
 mod drive;
 mod fill;
+mod folder;
 mod judge;
 mod known;
 mod left;
@@ -32,6 +33,7 @@ use crate::Profile;
 use crate::subject::CallError;
 
 pub use drive::run_case;
+pub use folder::{FolderError, RunFolder};
 pub use known::{Known, KnownError, Stale, Staleness, SubjectFile};
 pub use many::{Observer, Summary, run};
 
@@ -60,6 +62,8 @@ pub struct CaseResult {
     pub transcript: Vec<Event>,
     /// Rendered texts by the name of their step, for snapshots.
     pub snapshots: Vec<(String, String)>,
+    /// Its folder with the workspace, where it was kept.
+    pub folder: Option<PathBuf>,
 }
 
 impl CaseResult {
@@ -77,6 +81,7 @@ impl CaseResult {
             duration: Duration::ZERO,
             transcript: Vec::new(),
             snapshots: Vec::new(),
+            folder: None,
         }
     }
 }
@@ -114,6 +119,9 @@ pub struct Setup {
     pub seed: u64,
     /// Whether transcripts of cases that are not red are kept too.
     pub keep_transcripts: bool,
+    /// Whether the folders of cases that are red are kept, and with them [`Setup::temp`] if it is
+    /// the folder of a run.
+    pub keep_folders: bool,
     /// Ends the run: cases that have begun are cut short and cleaned up.
     pub cancel: CancellationToken,
 }
@@ -131,6 +139,7 @@ impl Setup {
             budget: Budget::default(),
             seed: 0,
             keep_transcripts: false,
+            keep_folders: false,
             cancel: CancellationToken::new(),
         }
     }

@@ -83,19 +83,16 @@ impl Suite {
     /// A program built with optimization has it built in. A development build reads it from where
     /// it was built, so that a scenario can be changed without compiling.
     pub fn embedded() -> Result<Self, SuiteError> {
-        match EMBEDDED {
-            Some(files) => Ok(Self::from_files(files.iter().map(|(path, text)| {
-                SuiteFile {
-                    path: (*path).to_owned(),
-                    shown: format!("scenarios/suite/{path}"),
-                    bytes: text.to_vec(),
-                }
-            }))),
-            None => Ok(Self::from_files(read_folder(
-                Path::new(FOLDER),
-                "scenarios/suite",
-            )?)),
+        if let Some(files) = EMBEDDED {
+            let files = files.iter().map(|(path, text)| SuiteFile {
+                path: (*path).to_owned(),
+                shown: format!("scenarios/suite/{path}"),
+                bytes: text.to_vec(),
+            });
+            return Ok(Self::from_files(files));
         }
+        let (files, odd) = read_folder(Path::new(FOLDER), "scenarios/suite")?;
+        Ok(Self::from_files(files).with(odd))
     }
 
     /// The scenarios of a folder, or of one file.
@@ -104,13 +101,17 @@ impl Suite {
             path: path.to_owned(),
             error,
         };
-        let files = if fs::metadata(path).map_err(unreadable)?.is_dir() {
+        let kind = fs::metadata(path).map_err(unreadable)?;
+        let (files, odd) = if kind.is_dir() {
             read_folder(path, &path.display().to_string())?
+        } else if kind.is_file() {
+            (read_one(path)?, Vec::new())
         } else {
-            read_one(path)?
+            let reason = "it is neither a file nor a folder";
+            return Err(unreadable(io::Error::other(reason)));
         };
-        let suite = Self::from_files(files);
-        if suite.files.is_empty() {
+        let suite = Self::from_files(files).with(odd);
+        if suite.files.is_empty() && suite.diagnostics.is_empty() {
             return Err(SuiteError::NoFiles {
                 path: path.to_owned(),
             });
@@ -161,6 +162,11 @@ impl Suite {
             this.diagnostics.extend(loaded.diagnostics);
         }
         this
+    }
+
+    fn with(mut self, diagnostics: Vec<Diagnostic>) -> Self {
+        self.diagnostics.extend(diagnostics);
+        self
     }
 
     fn refuse(&mut self, file: &SuiteFile, reason: String) {
@@ -235,9 +241,13 @@ impl Suite {
             if hits == 0 {
                 let names = self.cases.iter().map(|case| case.id.as_str());
                 let files = self.files.iter().map(String::as_str);
+                let folders = self.files.iter().flat_map(|file| {
+                    let ends = file.match_indices('/');
+                    ends.map(|(at, _)| &file[..=at])
+                });
                 return Err(SuiteError::NothingFits {
                     filter: filter.clone(),
-                    nearest: nearest(id, files.chain(names)),
+                    nearest: nearest(id, folders.chain(files).chain(names)),
                 });
             }
         }
@@ -251,6 +261,22 @@ fn plain(filter: &str) -> &str {
     let filter = filter.strip_prefix("scenarios/").unwrap_or(filter);
     let filter = filter.strip_prefix("suite/").unwrap_or(filter);
     filter.strip_suffix(".yaml").unwrap_or(filter)
+}
+
+/// Whether a name is meant by a filter: a glob over the whole of it, or a part of it. Letter case
+/// does not matter.
+pub fn fits(filter: &str, name: &str) -> bool {
+    let (filter, name) = (filter.to_lowercase(), name.to_lowercase());
+    if filter.contains(['*', '?', '[']) {
+        glob::Pattern::new(&filter).is_ok_and(|pattern| pattern.matches(&name))
+    } else {
+        name.contains(&filter)
+    }
+}
+
+/// The nearest of `names` to what was written, if it is near enough to have been meant.
+pub fn nearest_name<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    nearest(written, names)
 }
 
 /// The file's part of a case's id.
@@ -365,9 +391,14 @@ fn read_one(path: &Path) -> Result<Vec<SuiteFile>, SuiteError> {
     Ok(files)
 }
 
-/// All files below a folder.
-fn read_folder(folder: &Path, shown: &str) -> Result<Vec<SuiteFile>, SuiteError> {
+/// All files below a folder, those behind links too, and a warning for each thing that is passed
+/// over though it may have been meant.
+fn read_folder(
+    folder: &Path,
+    shown: &str,
+) -> Result<(Vec<SuiteFile>, Vec<Diagnostic>), SuiteError> {
     let mut files = Vec::new();
+    let mut odd = Vec::new();
     let mut folders = vec![(folder.to_owned(), String::new())];
     while let Some((folder, below)) = folders.pop() {
         let unreadable = |error| SuiteError::Unreadable {
@@ -380,22 +411,48 @@ fn read_folder(folder: &Path, shown: &str) -> Result<Vec<SuiteFile>, SuiteError>
             let path = format!("{below}{name}");
             // Files are told by what they are, so that a named pipe is never opened.
             let kind = entry.file_type().map_err(unreadable)?;
+            let ends = [".yaml", ".yml", ".snap"];
+            let meant = ends.iter().any(|end| name.ends_with(end));
+            let behind = fs::metadata(entry.path());
+            let shown = format!("{}/{path}", shown.trim_end_matches('/'));
             if kind.is_dir() {
                 folders.push((entry.path(), format!("{path}/")));
-            } else if kind.is_file()
-                && [".yaml", ".yml", ".snap"]
-                    .iter()
-                    .any(|end| name.ends_with(end))
-            {
-                files.push(SuiteFile {
-                    shown: format!("{}/{path}", shown.trim_end_matches('/')),
-                    path,
-                    bytes: read_bytes(&entry.path())?,
+            } else if meant && behind.as_ref().is_ok_and(fs::Metadata::is_file) {
+                let bytes = read_bytes(&entry.path())?;
+                files.push(SuiteFile { path, shown, bytes });
+            } else if let Some(reason) = passed_over(meant, kind, behind) {
+                odd.push(Diagnostic {
+                    file: shown,
+                    line: 1,
+                    column: 1,
+                    severity: Severity::Warning,
+                    reason,
+                    suggestion: None,
+                    case: None,
                 });
             }
         }
     }
-    Ok(files)
+    Ok((files, odd))
+}
+
+/// Why something in a folder of scenarios is passed over, if it may have been meant.
+fn passed_over(
+    meant: bool,
+    kind: fs::FileType,
+    behind: io::Result<fs::Metadata>,
+) -> Option<String> {
+    let what = match behind {
+        Ok(behind) if kind.is_symlink() && behind.is_dir() => {
+            "a link to a folder, which might lead round in circles".to_owned()
+        }
+        Err(error) if kind.is_symlink() && meant => format!("a link that leads nowhere ({error})"),
+        _ if meant => "no file".to_owned(),
+        _ => return None,
+    };
+    Some(format!(
+        "this is {what}, and is passed over; put a file or a link to a file here"
+    ))
 }
 
 /// The bytes of a file; of one that is longer than a scenario may be, one more than may be.

@@ -5,7 +5,8 @@
 //! without it. The end of stdin reaches the server as the end of its stdin, the end of its stdout
 //! the client; a client that does not read any more, and a server that does not, are seen by the
 //! other side when it writes. Signals are passed on, and the end is the server's: the same code,
-//! or death by the same signal.
+//! or death by the same signal. A child of the server that holds its stdout when it has ended is
+//! heard until it closes that, the client does not read any more, or a signal comes.
 //!
 //! What passes is recorded before it is passed on ([`Options::log`]), by the strict reader of
 //! `dsh_transcript`, so that monitors can judge it.
@@ -306,6 +307,10 @@ impl Between for Recording {
     fn closed(&mut self, direction: Direction, _: &mut Out) {
         let (log, splitter) = self.of(direction);
         splitter.end(|body| add(log, body));
+    }
+
+    fn lingers(&self) -> bool {
+        true
     }
 
     fn stderr(&mut self, bytes: &[u8]) {

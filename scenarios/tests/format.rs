@@ -168,3 +168,39 @@ fn hostile_files_end_in_an_error() {
         assert_eq!(loaded.diagnostics.len(), 1, "{:?}", loaded.diagnostics);
     }
 }
+
+#[test]
+fn what_is_too_much_is_told_in_our_words() {
+    for (text, wanted) in [
+        (
+            format!("about: {}{}", "[".repeat(200), "]".repeat(200)),
+            "lie 32 deep",
+        ),
+        (format!("about:\n  {}x", "- ".repeat(70)), "lie 32 deep"),
+        (
+            format!("about: {}1{}", "{a: ".repeat(70), "}".repeat(70)),
+            "lie 32 deep",
+        ),
+        (
+            format!("about: [{}]", "1,".repeat(260_000)),
+            "may have 250000 values",
+        ),
+        (
+            format!(
+                "about:\n  - &a [{}]\n  - &b [{}]\n  - [{}]",
+                "1,".repeat(100),
+                "*a,".repeat(100),
+                "*b,".repeat(100)
+            ),
+            "may have 250000 values, those that aliases stand for included",
+        ),
+    ] {
+        let loaded = read(&format!("{HEAD}{text}\n"));
+        let told: Vec<String> = loaded.diagnostics.iter().map(ToString::to_string).collect();
+        let told = told.join("\n");
+        assert!(told.contains(wanted), "{wanted}: {told}");
+        for inside in ["udget", "breach", "max_", "recursion"] {
+            assert!(!told.contains(inside), "{told}");
+        }
+    }
+}

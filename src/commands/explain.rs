@@ -1,12 +1,14 @@
 //! `explain`.
 
 mod clause;
+mod monitor;
 mod mutant;
 mod scenario;
 
 use std::fmt::Write as _;
 
 use dsh_scenarios::Clauses;
+use dsh_scenarios::monitor::MONITORS;
 use dsh_scenarios::mutate::Mutants;
 use dsh_scenarios::suite::{Suite, file_of};
 
@@ -14,16 +16,17 @@ use crate::commands::list::hanging;
 use crate::exit::Exit;
 use crate::output::{complain, say};
 
-/// Explain a clause, a scenario or a mutant: what it says, where it comes from, who exercises it
+/// Explain a clause, a scenario, a mutant or a monitor: what it says, where it comes from, who exercises it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   dsh-conform explain QUA-6
   dsh-conform explain opn-3
   dsh-conform explain cancel/in-flight-ignored
-  dsh-conform explain kills-at-once")]
+  dsh-conform explain kills-at-once
+  dsh-conform explain responses")]
 pub(crate) struct Args {
-    /// A clause's id in any letter case, the id of a scenario, or the name of a mutant;
+    /// A clause's id in any letter case, the id of a scenario, or the name of a mutant or monitor;
     /// `dsh-conform list` lists them
     #[arg(value_name = "ID")]
     id: String,
@@ -71,12 +74,16 @@ fn told(id: &str, suite: &Suite) -> Result<String, String> {
     if let Some((file, found)) = mutants.find(|(_, mutant)| mutant.name == id) {
         return Ok(mutant::explained(file, found));
     }
+    if let Some(monitor) = MONITORS.iter().find(|monitor| monitor.name == id) {
+        return Ok(monitor::explained(monitor));
+    }
     let names = clauses
         .iter()
         .map(|clause| clause.id.as_str())
         .chain(suite.cases().iter().map(|case| file_of(&case.id)))
         .chain(suite.cases().iter().map(|case| case.id.as_str()))
-        .chain(Mutants::embedded().iter().map(|(_, mutant)| &*mutant.name));
+        .chain(Mutants::embedded().iter().map(|(_, mutant)| &*mutant.name))
+        .chain(MONITORS.iter().map(|monitor| monitor.name));
     // A clause may be typed in any letter case.
     let distance = |name: &str| {
         let as_typed = strsim::damerau_levenshtein(name, typed);
@@ -87,10 +94,10 @@ fn told(id: &str, suite: &Suite) -> Result<String, String> {
     let way_out = if distance(nearest) * 2 <= typed.chars().count() {
         format!("did you mean {nearest}?")
     } else {
-        "`dsh-conform list clauses`, `list scenarios` and `list mutants` show them all".to_owned()
+        "`dsh-conform list clauses`, `list scenarios`, `list mutants` and `list monitors` show them all".to_owned()
     };
     Err(format!(
-        "there is no clause, scenario or mutant {id:?}; {way_out}"
+        "there is no clause, scenario, mutant or monitor {id:?}; {way_out}"
     ))
 }
 

@@ -1,5 +1,6 @@
 //! `list`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use dsh_e2e::PROBES;
@@ -8,7 +9,7 @@ use dsh_scenarios::Clauses;
 use dsh_scenarios::format::Case;
 use dsh_scenarios::monitor::MONITORS;
 use dsh_scenarios::mutate::Mutants;
-use dsh_scenarios::suite::{Suite, SuiteError, file_of};
+use dsh_scenarios::suite::{Suite, SuiteError, file_of, fits, nearest_name};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -24,26 +25,37 @@ const WIDTH: usize = 80;
 Examples:
   dsh-conform list servers
   dsh-conform list scenarios cancel/
+  dsh-conform list clauses 'CAN-*'
   dsh-conform list clauses --format json")]
 pub(crate) enum Command {
     /// The scenarios of `run`, each with what has to hold
     Scenarios {
-        /// Those only: what ids begin with, or a glob over ids
+        /// Those only: a part of their ids, or a glob over ids
         #[arg(value_name = "FILTER")]
         filter: Vec<String>,
         #[command(flatten)]
         format: Format,
     },
     /// What every transcript is held to
-    Monitors(Format),
+    Monitors(Part),
     /// The mutants of `run --mutants`, each with what it does wrong
-    Mutants(Format),
+    Mutants(Part),
     /// The clauses: every rule that something is judged by
-    Clauses(Format),
+    Clauses(Part),
     /// The probes of `check`, each with what it does
-    Probes(Format),
+    Probes(Part),
     /// The servers that are known by name
-    Servers(Format),
+    Servers(Part),
+}
+
+/// Which of them, and how to show them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Part {
+    /// Those only: a part of their names, or a glob over names
+    #[arg(value_name = "FILTER")]
+    filter: Vec<String>,
+    #[command(flatten)]
+    format: Format,
 }
 
 /// How to show it.
@@ -62,24 +74,12 @@ enum Form {
 }
 
 pub(crate) fn run(command: &Command) -> Exit {
-    let text = match command {
-        Command::Scenarios { filter, format } => match scenarios(filter, format.format) {
-            Ok(text) => text,
-            Err(Unlisted { message, exit }) => {
-                complain(&format!("error: {message}"));
-                return exit;
-            }
-        },
-        Command::Monitors(Format { format: Form::Text }) => monitors(),
-        Command::Mutants(Format { format: Form::Text }) => mutants(),
-        Command::Clauses(Format { format: Form::Text }) => clauses(),
-        Command::Probes(Format { format: Form::Text }) => probes(),
-        Command::Servers(Format { format: Form::Text }) => servers(),
-        Command::Monitors(Format { format: Form::Json }) => format!("{:#}\n", monitor_records()),
-        Command::Mutants(Format { format: Form::Json }) => format!("{:#}\n", mutant_records()),
-        Command::Clauses(Format { format: Form::Json }) => format!("{:#}\n", clause_records()),
-        Command::Probes(Format { format: Form::Json }) => format!("{:#}\n", probe_records()),
-        Command::Servers(Format { format: Form::Json }) => format!("{:#}\n", server_records()),
+    let text = match listed(command) {
+        Ok(text) => text,
+        Err(Unlisted { message, exit }) => {
+            complain(&format!("error: {message}"));
+            return exit;
+        }
     };
     match say(&text) {
         Ok(()) => Exit::Fine,
@@ -87,7 +87,106 @@ pub(crate) fn run(command: &Command) -> Exit {
     }
 }
 
-/// Why scenarios are not listed.
+/// What is wanted of a list, in one of its forms.
+type Written<T> = fn(&Wanted) -> T;
+
+fn listed(command: &Command) -> Result<String, Unlisted> {
+    let (args, wanted, text, records): (_, _, Written<String>, Written<Value>) = match command {
+        Command::Scenarios { filter, format } => return scenarios(filter, format.format),
+        Command::Monitors(args) => {
+            let names = MONITORS.iter().map(|monitor| (monitor.name, ""));
+            let wanted = Wanted::read("monitors", &args.filter, names)?;
+            (args, wanted, monitors, monitor_records)
+        }
+        Command::Mutants(args) => {
+            let all = Mutants::embedded().iter();
+            let names = all.map(|(file, mutant)| (&*mutant.name, file));
+            let wanted = Wanted::read("mutants", &args.filter, names)?;
+            (args, wanted, mutants, mutant_records)
+        }
+        Command::Clauses(args) => {
+            let names = Clauses::embedded().iter();
+            let names = names.map(|clause| (clause.id.as_str(), ""));
+            let wanted = Wanted::read("clauses", &args.filter, names)?;
+            (args, wanted, clauses, clause_records)
+        }
+        Command::Probes(args) => {
+            let names = PROBES.iter().map(|probe| (probe.clause, probe.summary));
+            let wanted = Wanted::read("probes", &args.filter, names)?;
+            (args, wanted, probes, probe_records)
+        }
+        Command::Servers(args) => {
+            let entries = Catalogue::builtin().entries().iter();
+            let names = entries.map(|entry| (&*entry.name, &*entry.language));
+            let wanted = Wanted::read("servers", &args.filter, names)?;
+            (args, wanted, servers, server_records)
+        }
+    };
+    Ok(match args.format.format {
+        Form::Text => text(&wanted),
+        Form::Json => format!("{:#}\n", records(&wanted)),
+    })
+}
+
+/// What of a list was asked for.
+#[derive(Debug, Default)]
+struct Wanted {
+    /// Names; none for all.
+    names: Option<BTreeSet<String>>,
+}
+
+impl Wanted {
+    /// Of what is called so, with what each goes by besides. A filter that is a name means that
+    /// alone.
+    fn read<'a>(
+        what: &str,
+        filters: &[String],
+        all: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, Unlisted> {
+        if filters.is_empty() {
+            return Ok(Self::default());
+        }
+        let all: Vec<(&str, &str)> = all.collect();
+        let mut names = BTreeSet::new();
+        for filter in filters {
+            let exact = all
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case(filter));
+            let meant = |(name, other): &&(&str, &str)| {
+                if exact {
+                    name.eq_ignore_ascii_case(filter)
+                } else {
+                    fits(filter, name) || fits(filter, other)
+                }
+            };
+            let found: Vec<&str> = all.iter().filter(meant).map(|(name, _)| *name).collect();
+            if found.is_empty() {
+                let written = if what == "clauses" {
+                    filter.to_uppercase()
+                } else {
+                    filter.clone()
+                };
+                let way_out = match nearest_name(&written, all.iter().map(|(name, _)| *name)) {
+                    Some(name) => format!("did you mean {name}?"),
+                    None => format!("`dsh-conform list {what}` shows them all"),
+                };
+                return Err(Unlisted {
+                    message: format!("none of the {what} fits {filter:?}; {way_out}"),
+                    exit: Exit::NothingSelected,
+                });
+            }
+            names.extend(found.into_iter().map(str::to_owned));
+        }
+        let names = Some(names);
+        Ok(Self { names })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.as_ref().is_none_or(|names| names.contains(name))
+    }
+}
+
+/// Why nothing is listed.
 #[derive(Debug)]
 struct Unlisted {
     message: String,
@@ -163,10 +262,11 @@ fn scenario_records(files: &[(&str, Vec<&Case>)]) -> Value {
         .collect()
 }
 
-fn mutants() -> String {
+fn mutants(wanted: &Wanted) -> String {
     let mut text = String::new();
     let mut last = "";
-    for (file, mutant) in Mutants::embedded().iter() {
+    let all = Mutants::embedded().iter();
+    for (file, mutant) in all.filter(|(_, mutant)| wanted.has(&mutant.name)) {
         if file != last {
             if !text.is_empty() {
                 text.push('\n');
@@ -181,9 +281,10 @@ fn mutants() -> String {
     text
 }
 
-fn mutant_records() -> Value {
+fn mutant_records(wanted: &Wanted) -> Value {
     Mutants::embedded()
         .iter()
+        .filter(|(_, mutant)| wanted.has(&mutant.name))
         .map(|(file, mutant)| {
             json!({
                 "name": mutant.name,
@@ -195,9 +296,9 @@ fn mutant_records() -> Value {
         .collect()
 }
 
-fn monitors() -> String {
+fn monitors(wanted: &Wanted) -> String {
     let mut text = String::new();
-    for monitor in MONITORS {
+    for monitor in MONITORS.iter().filter(|monitor| wanted.has(monitor.name)) {
         let clauses = monitor.clauses.join(", ");
         let _ = writeln!(text, "{}: {clauses} ({})", monitor.name, monitor.profile);
         paragraph(&mut text, 6, monitor.statement);
@@ -205,9 +306,10 @@ fn monitors() -> String {
     text
 }
 
-fn monitor_records() -> Value {
+fn monitor_records(wanted: &Wanted) -> Value {
     MONITORS
         .iter()
+        .filter(|monitor| wanted.has(monitor.name))
         .map(|monitor| {
             json!({
                 "name": monitor.name,
@@ -219,14 +321,22 @@ fn monitor_records() -> Value {
         .collect()
 }
 
-fn clauses() -> String {
+fn clauses(wanted: &Wanted) -> String {
     let mut text = String::new();
     for section in Clauses::embedded().sections() {
+        let mut of = section
+            .clauses
+            .iter()
+            .filter(|clause| wanted.has(&clause.id))
+            .peekable();
+        if of.peek().is_none() {
+            continue;
+        }
         if !text.is_empty() {
             text.push('\n');
         }
         let _ = writeln!(text, "{}: {}", section.section, section.title);
-        for clause in &section.clauses {
+        for clause in of {
             let level = clause.level;
             if clause.id.len() > 8 {
                 let _ = writeln!(text, "  {} {level}", clause.id);
@@ -240,14 +350,15 @@ fn clauses() -> String {
     text
 }
 
-fn clause_records() -> Value {
-    let all: Vec<_> = Clauses::embedded().iter().collect();
+fn clause_records(wanted: &Wanted) -> Value {
+    let all = Clauses::embedded().iter();
+    let all: Vec<_> = all.filter(|clause| wanted.has(&clause.id)).collect();
     serde_json::to_value(all).unwrap_or_default()
 }
 
-fn probes() -> String {
+fn probes(wanted: &Wanted) -> String {
     let mut text = String::new();
-    for probe in &PROBES {
+    for probe in PROBES.iter().filter(|probe| wanted.has(probe.clause)) {
         let _ = write!(
             text,
             "{:<8} {:<7} {:<10} ",
@@ -260,9 +371,10 @@ fn probes() -> String {
     text
 }
 
-fn probe_records() -> Value {
+fn probe_records(wanted: &Wanted) -> Value {
     PROBES
         .iter()
+        .filter(|probe| wanted.has(probe.clause))
         .map(|probe| {
             json!({
                 "clause": probe.clause,
@@ -274,9 +386,10 @@ fn probe_records() -> Value {
         .collect()
 }
 
-fn servers() -> String {
+fn servers(wanted: &Wanted) -> String {
     let mut text = String::new();
-    for entry in Catalogue::builtin().entries() {
+    let all = Catalogue::builtin().entries().iter();
+    for entry in all.filter(|entry| wanted.has(&entry.name)) {
         let extensions: Vec<&str> = entry.extensions.keys().map(String::as_str).collect();
         let _ = write!(text, "{:<28} {:<12} ", entry.name, entry.language);
         hanging(&mut text, 42, &extensions.join(" "));
@@ -285,8 +398,10 @@ fn servers() -> String {
     text
 }
 
-fn server_records() -> Value {
-    serde_json::to_value(Catalogue::builtin().entries()).unwrap_or_default()
+fn server_records(wanted: &Wanted) -> Value {
+    let all = Catalogue::builtin().entries().iter();
+    let all: Vec<_> = all.filter(|entry| wanted.has(&entry.name)).collect();
+    serde_json::to_value(all).unwrap_or_default()
 }
 
 /// The name that a value has in data.
@@ -333,18 +448,20 @@ mod tests {
     #[test]
     fn every_list_fits_80_columns_and_has_records() {
         let all = scenarios(&[], Form::Text).unwrap();
-        for text in [clauses(), probes(), servers(), monitors(), mutants(), all] {
+        let every = &Wanted::default();
+        let lists = [clauses, probes, servers, monitors, mutants];
+        for text in lists.map(|list| list(every)).into_iter().chain([all]) {
             for line in text.lines() {
                 assert!(line.chars().count() <= WIDTH, "{line}");
             }
         }
         let all = serde_json::from_str(&scenarios(&[], Form::Json).unwrap()).unwrap();
         for records in [
-            clause_records(),
-            probe_records(),
-            server_records(),
-            monitor_records(),
-            mutant_records(),
+            clause_records(every),
+            probe_records(every),
+            server_records(every),
+            monitor_records(every),
+            mutant_records(every),
             all,
         ] {
             assert!(records.as_array().is_some_and(|all| !all.is_empty()));

@@ -24,7 +24,8 @@ pub(crate) enum Command {
     /// Join the reports of shards into one, with the counts and the conclusion of the whole
     ///
     /// They have to be about one subject and from one version of dsh-conform. Reports of several
-    /// servers are put side by side.
+    /// servers are put side by side. Where shards are missing, they are named, what there is is
+    /// joined, and the exit status is 3.
     Merge {
         /// Reports as --format json writes them
         #[arg(required = true, value_name = "FILE")]
@@ -76,7 +77,8 @@ pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
     });
     match delivered {
         Ok((delivery, report)) => match delivery.deliver(&report) {
-            Ok(()) => Exit::Fine,
+            Ok(()) if is_whole(command, &report) => Exit::Fine,
+            Ok(()) => Exit::NotCarriedOut,
             Err(exit) => exit,
         },
         Err(message) => {
@@ -84,6 +86,20 @@ pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
             Exit::Usage
         }
     }
+}
+
+/// Whether a merged report has every shard; those that are missing are told.
+fn is_whole(command: &Command, report: &Report) -> bool {
+    if matches!(command, Command::Render { .. }) {
+        return true;
+    }
+    let missing = dsh_reports::missing_shards(report);
+    for shards in &missing {
+        complain(&format!(
+            "error: shards are missing: {shards}; run them with --shard, and merge all"
+        ));
+    }
+    missing.is_empty()
 }
 
 fn merged(shell: &Shell, files: &[PathBuf]) -> Result<Report, String> {

@@ -6,7 +6,7 @@ mod power;
 mod selection;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use dsh_reports::{
     SubjectKind, Watch,
 };
 use dsh_scenarios::Profile;
-use dsh_scenarios::run::{Known, Setup, Staleness, SubjectFile};
+use dsh_scenarios::run::{Known, RunFolder, Setup, Staleness, SubjectFile};
 use dsh_scenarios::subject::{
     CallError, Description, InProcessSource, Launch, Pool, SubjectSource,
 };
@@ -87,7 +87,7 @@ pub(crate) struct Args {
     /// The scenarios of this folder, in place of those built in
     #[arg(long, value_name = "DIR")]
     suite: Option<PathBuf>,
-    /// Keep the transcripts of all scenarios
+    /// Keep the transcripts of all scenarios, and the folders of those that fail
     #[arg(long)]
     keep: bool,
 }
@@ -198,6 +198,14 @@ impl Plan {
     }
 
     async fn carry_out(self, interruption: Interruption) -> Exit {
+        // Everything a case leaves is in it; it is removed when nothing of the run is there any more.
+        let folder = match RunFolder::new(&self.shell.temporary) {
+            Ok(folder) => folder,
+            Err(error) => {
+                complain(&format!("error: {error}"));
+                return Exit::NotCarriedOut;
+            }
+        };
         let source = match self.source().await {
             Ok(source) => source,
             Err(error) => return self.not_started(&error),
@@ -208,7 +216,7 @@ impl Plan {
                 source.close().await;
                 return Exit::Interrupted;
             }
-            done = self.work(Arc::clone(&source), &interruption) => done,
+            done = self.work(Arc::clone(&source), folder.path(), &interruption) => done,
         };
         source.close().await;
         let report = forms::report(vec![run], ended.interrupted);
@@ -232,13 +240,15 @@ impl Plan {
         Ok(Arc::new(Pool::start(launch).await?))
     }
 
-    fn setup(&self, interruption: &Interruption) -> Setup {
-        let mut setup = Setup::new(&self.shell.program, &self.shell.temporary);
+    fn setup(&self, folder: &Path, interruption: &Interruption) -> Setup {
+        let mut setup = Setup::new(&self.shell.program, folder);
         if let Some(path) = self.shell.variable("PATH") {
             path.clone_into(&mut setup.path);
         }
         setup.foreign = self.subject.as_ref().is_some_and(|file| file.foreign);
         setup.keep_transcripts = self.args.keep;
+        // A mutant's cases are red on purpose.
+        setup.keep_folders = self.args.keep && self.mutated.is_none();
         setup.profiles = self.subject.as_ref().and_then(|file| file.profiles.clone());
         setup.seed = self.seed;
         setup.cancel = interruption.token.clone();
@@ -248,17 +258,19 @@ impl Plan {
     async fn work(
         &self,
         source: Arc<dyn SubjectSource>,
+        folder: &Path,
         interruption: &Interruption,
     ) -> (Run, Ended) {
         match &self.mutated {
-            Some(mutated) => self.power(mutated, source, interruption).await,
-            None => self.cases(source, interruption).await,
+            Some(mutated) => self.power(mutated, source, folder, interruption).await,
+            None => self.cases(source, folder, interruption).await,
         }
     }
 
     async fn cases(
         &self,
         source: Arc<dyn SubjectSource>,
+        folder: &Path,
         interruption: &Interruption,
     ) -> (Run, Ended) {
         let description = self.judged_as(source.description());
@@ -285,13 +297,14 @@ impl Plan {
             gathered.unclaimed(case, &description.name);
         }
         shuffle(&mut cases, self.seed);
-        let setup = Arc::new(self.setup(interruption));
+        let setup = Arc::new(self.setup(folder, interruption));
         let jobs = usize::from(self.args.jobs.unwrap_or_else(default_jobs));
         let summary =
             dsh_scenarios::run::run(cases, source, setup, None, jobs, &mut gathered).await;
         let mut run = self.blank();
         run.stale = self.stale(gathered.known());
         let looked_at = std::mem::take(&mut gathered.watched);
+        run.remarks = std::mem::take(&mut gathered.kept);
         run.cases = gathered.cases;
         run.cases.sort_by(|a, b| a.id.cmp(&b.id));
         run.skipped = self.skipped(&run);

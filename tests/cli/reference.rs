@@ -53,6 +53,36 @@ fn lists_are_there_as_text_and_as_records() {
     desk.run(&["list", "mutants"])
         .ended(0)
         .out_has("kills-at-once: CAN-4");
+    for (what, filter, has, lacks) in [
+        ("clauses", "qua-1", "QUA-1", "QUA-10"),
+        ("clauses", "QUA-*", "QUA-10", "HST-8"),
+        ("probes", "QUA-6", "QUA-6", "QUA-17"),
+        (
+            "servers",
+            "typescript",
+            "typescript-language-server",
+            "pyright",
+        ),
+        ("monitors", "respon", "responses", "framing"),
+        (
+            "mutants",
+            "kills-at-once",
+            "kills-at-once",
+            "does-not-close",
+        ),
+    ] {
+        for form in ["text", "json"] {
+            let said = desk.run(&["list", what, filter, "--format", form]).ended(0);
+            let said = said.out_has(has);
+            assert!(!said.out.contains(lacks), "{what} {filter}: {}", said.out);
+        }
+        desk.run(&["list", what, "zzz"])
+            .ended(5)
+            .err_has(&format!("list {what}"));
+    }
+    desk.run(&["list", "clauses", "qau-1"])
+        .ended(5)
+        .err_has("did you mean QUA-1?");
     for what in [
         "clauses",
         "probes",
@@ -112,7 +142,15 @@ fn a_scenario_is_explained_and_an_unknown_one_suggests_another() {
     desk.run(&["explain", "kill-at-once"])
         .ended(2)
         .err_has("did you mean kills-at-once?");
-    desk.run(&["explain", "framing"])
+    desk.run(&["explain", "responses"])
+        .ended(0)
+        .out_has("judges      WIRE-5 MUST: ")
+        .out_has("SRQ-1/pass-each-once.yaml")
+        .out_has("WIRE-5/fail-unasked.yaml");
+    desk.run(&["explain", "respones"])
+        .ended(2)
+        .err_has("did you mean responses?");
+    desk.run(&["explain", "nothing-of-the-kind-at-all"])
         .ended(2)
         .err_has("`dsh-conform list clauses`");
     desk.run(&["explain", "WIRE-7"])

@@ -169,3 +169,15 @@ fn junit_of_the_command_line_parses() {
     }
     assert!(open.is_empty(), "{open:?}");
 }
+
+#[test]
+fn a_report_without_runs_is_a_sentence() {
+    let desk = Desk::new();
+    stored(&desk, "a.json");
+    change(&desk, "a.json", "none.json", |report| report.runs.clear());
+    for form in ["text", "markdown", "github"] {
+        desk.run(&["report", "render", "none.json", "--format", form])
+            .ended(0)
+            .out_has("has no run in it");
+    }
+}

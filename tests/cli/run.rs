@@ -201,6 +201,7 @@ fn nothing_selected_names_the_nearest() {
     run(&desk, &["one/aa"])
         .ended(5)
         .err_has("did you mean one/a");
+    run(&desk, &["oen/"]).ended(5).err_has("did you mean one/?");
     run(&desk, &["nowhere*"]).ended(5).err_has("nowhere*");
     run(&desk, &["--profile", "tool"])
         .ended(5)
@@ -280,6 +281,13 @@ fn shards_make_the_whole() {
     assert_eq!(seen, 5);
     let args: Vec<&str> = merge.iter().map(String::as_str).collect();
     let merged = desk.run(&args).ended(0).report();
+    let some = desk.run(&args[..args.len() - 1]).ended(3);
+    assert!(
+        some.err.contains("error: shards are missing: "),
+        "{}",
+        some.err
+    );
+    assert!(!some.report().runs[0].skipped.is_empty());
     let (merged, whole) = (&merged.runs[0], &whole.runs[0]);
     let verdicts = |run: &dsh_reports::Run| -> Vec<_> {
         let cases = run.cases.iter();
@@ -532,4 +540,125 @@ fn what_is_asked_of_the_real_suite_is_in_it() {
         .out_has("cancel")
         .out_has("SELECTED CASES HOLD");
     assert!(!Path::new(&desk.path().join("target")).exists());
+}
+
+/// The program with these arguments, its temporary folders in `tmp` of the desk.
+fn with_tmp(desk: &Desk, before: &str, args: &[&str]) -> Said {
+    let tmp = desk.path().join("tmp");
+    std::fs::create_dir_all(&tmp).unwrap();
+    let output = Command::new("sh")
+        .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
+        .arg(program())
+        .args(["run", "--suite", "suite", "--in-process", "--seed", "1"])
+        .args(args)
+        .current_dir(desk.path())
+        .env("TMPDIR", &tmp)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    Said {
+        status: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn temporary(desk: &Desk) -> Vec<String> {
+    let entries = std::fs::read_dir(desk.path().join("tmp")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+#[test]
+fn with_too_few_files_the_way_out_is_told_and_nothing_is_left() {
+    let desk = Desk::new();
+    for number in 0..60 {
+        add(
+            &desk,
+            &format!("one/{number}"),
+            &scenario("It holds", HOLDS),
+        );
+    }
+    let args = ["--jobs", "60", "--format", "json"];
+    let said = with_tmp(&desk, "ulimit -n 26;", &args).ended(6);
+    let report = said.report();
+    let mut cases = report.runs[0].cases.iter();
+    let told = cases.find(|case| case.message.contains("this process may have 26 files open"));
+    let told = &told.unwrap().message;
+    assert!(
+        told.contains("`ulimit -n`") && told.contains("`--jobs`"),
+        "{told}"
+    );
+    assert!(temporary(&desk).is_empty(), "{:?}", temporary(&desk));
+}
+
+#[test]
+fn a_temporary_folder_that_cannot_be_written_to_is_told_once() {
+    let desk = Desk::new();
+    good(&desk);
+    let said = with_tmp(&desk, "TMPDIR=/dev/null/x;", &[])
+        .ended(3)
+        .err_has("error: no folder can be made in /dev/null/x: ")
+        .err_has("set TMPDIR");
+    assert_eq!((said.err.lines().count(), said.out.as_str()), (1, ""));
+}
+
+#[test]
+fn keep_keeps_the_workspace_of_what_fails_and_says_where() {
+    let desk = Desk::new();
+    good(&desk);
+    add(&desk, "two/c", &scenario("It fails", FAILS));
+    let said = with_tmp(&desk, "", &["--keep", "--format", "json"]).ended(1);
+    let report = said.report();
+    let [remark] = &report.runs[0].remarks[..] else {
+        panic!("{:?}", report.runs[0].remarks);
+    };
+    let kept = remark.strip_prefix("workspace kept: ").unwrap();
+    let kept = Path::new(kept.strip_suffix(" (two/c)").unwrap());
+    assert!(kept.is_dir(), "{remark}");
+    let cases = std::fs::read_dir(kept.parent().unwrap().parent().unwrap()).unwrap();
+    // The case, and the word that it is to stay.
+    assert_eq!(cases.count(), 2);
+    // Another run leaves it alone.
+    with_tmp(&desk, "", &["one/"]).ended(0);
+    assert!(kept.is_dir());
+}
+
+#[test]
+fn what_a_killed_run_left_is_removed_by_the_next() {
+    let desk = Desk::new();
+    good(&desk);
+    let left = desk.path().join("tmp/dsh-run-killed/dsh-case1/ws");
+    std::fs::create_dir_all(&left).unwrap();
+    with_tmp(&desk, "", &["one/"]).ended(0);
+    assert!(temporary(&desk).is_empty(), "{:?}", temporary(&desk));
+}
+
+#[test]
+fn links_to_files_are_read_and_what_is_no_file_is_told() {
+    use std::os::unix::fs::symlink;
+    let desk = Desk::new();
+    add(&desk, "one/a", &scenario("It holds", HOLDS));
+    std::fs::write(
+        desk.path().join("real.yaml"),
+        scenario("It holds too", HOLDS),
+    )
+    .unwrap();
+    let suite = desk.path().join("suite");
+    symlink("../../real.yaml", suite.join("one/link.yaml")).unwrap();
+    symlink("nowhere.yaml", suite.join("one/dangling.yaml")).unwrap();
+    symlink("one", suite.join("again")).unwrap();
+    let pipe = suite.join("one/pipe.yaml");
+    let mode = rustix::fs::Mode::RUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let said = run(&desk, &["--format", "json"])
+        .ended(0)
+        .err_has("suite/one/dangling.yaml:1:1: warning: this is a link that leads nowhere")
+        .err_has("suite/again:1:1: warning: this is a link to a folder")
+        .err_has("suite/one/pipe.yaml:1:1: warning: this is no file");
+    assert_eq!(said.err.lines().count(), 3, "{}", said.err);
+    assert_eq!(ids(&said.report()), ["one/a", "one/link"]);
+    desk.run(&["run", "--suite", "suite/one/pipe.yaml"])
+        .ended(2)
+        .err_has("neither a file nor a folder");
 }

@@ -325,6 +325,45 @@ fn a_server_killed_in_the_middle_of_a_flood_is_not_waited_for() {
 }
 
 #[test]
+fn a_child_that_holds_the_stdout_of_a_server_that_ended_is_heard() {
+    let desk = Desk::new();
+    let server = "S=$$; (while kill -0 $S 2>&-; do :; done; echo late) & exit 3";
+    let (status, out, ..) = tap(&desk, &["sh", "-c", server]).finish();
+    assert_eq!((status.code(), out.as_slice()), (Some(3), &b"late\n"[..]));
+
+    // One that never ends holds nobody who has gone, or who says so.
+    for told in [false, true] {
+        let desk = Desk::new();
+        let mut tapped = tap(&desk, &["sh", "-c", "tail -f /dev/null & echo $!; exit 3"]);
+        let mut stdout = BufReader::new(tapped.child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let child = Pid::from_raw(line.trim().parse().unwrap()).unwrap();
+        if told {
+            let ended = |event: &Event| matches!(event.body, EventBody::ProcessEnded { .. });
+            // A signal that finds the server alive is the server's.
+            let started = recording(&tapped.log);
+            let pid = started.iter().find_map(|event| match event.body {
+                EventBody::ProcessStarted { pid, .. } => Some(pid),
+                _ => None,
+            });
+            let stat = format!("/proc/{}", pid.unwrap());
+            while Path::new(&stat).exists() {
+                std::thread::yield_now();
+            }
+            tapped.signal(Signal::TERM);
+            let status = tapped.wait();
+            assert_eq!(status.code(), Some(3));
+            assert!(recording(&tapped.log).iter().any(ended));
+        } else {
+            drop(stdout);
+            assert_eq!(tapped.wait().code(), Some(3));
+        }
+        kill_process(child, Signal::KILL).unwrap();
+    }
+}
+
+#[test]
 fn what_cannot_be_started_is_told() {
     let desk = Desk::new();
     let (status, out, error, _) = tap(&desk, &["no-such-server", "--stdio"]).finish();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dsh_transcript::{Direction, Event, EventBody, Recorder};
@@ -91,10 +92,16 @@ impl Control {
     }
 
     /// Opens a channel whose events go to `recorder`. Must be called inside a Tokio runtime.
-    #[cfg(unix)]
     pub fn recording(recorder: Recorder) -> Result<Self, ControlError> {
+        Self::recording_in(recorder, &std::env::temp_dir())
+    }
+
+    /// As [`recording`](Self::recording), with the socket's folder made in `temp`, if the path is
+    /// not too long for a socket there.
+    #[cfg(unix)]
+    pub fn recording_in(recorder: Recorder, temp: &Path) -> Result<Self, ControlError> {
         // The path of a socket may have about a hundred bytes.
-        let mut folder = tempfile::Builder::new().prefix("dsh").tempdir()?;
+        let mut folder = tempfile::Builder::new().prefix("dsh").tempdir_in(temp)?;
         if folder.path().as_os_str().len() > 80 {
             folder = tempfile::Builder::new().prefix("dsh").tempdir_in("/tmp")?;
         }
@@ -123,7 +130,7 @@ impl Control {
 
     /// Not on this platform.
     #[cfg(not(unix))]
-    pub fn recording(_recorder: Recorder) -> Result<Self, ControlError> {
+    pub fn recording_in(_recorder: Recorder, _temp: &Path) -> Result<Self, ControlError> {
         Err(io::Error::from(io::ErrorKind::Unsupported).into())
     }
 

@@ -112,8 +112,27 @@ fn from_yaml(text: &str, origin: &str) -> Result<Script, ScriptError> {
         let (line, column) = error
             .location()
             .map_or((1, 1), |place| (place.line(), place.column()));
-        syntax(origin, line, column, strip_place(&error.to_string()))
+        syntax(
+            origin,
+            line,
+            column,
+            in_our_words(strip_place(&error.to_string())),
+        )
     })
+}
+
+/// The reader's bounds are its own; what they are about is a script.
+fn in_our_words(message: String) -> String {
+    if message.contains("recursion limit") || message.contains("budget breached: Depth") {
+        return "lists and objects lie too deep in each other; a script needs no more than 64 levels"
+            .to_owned();
+    }
+    if message.contains("budget breached") {
+        return "there are more values, or more aliases, than a script can use; write less, or have \
+                one action do it several `times`"
+            .to_owned();
+    }
+    message
 }
 
 fn syntax(origin: &str, line: u64, column: u64, reason: String) -> ScriptError {

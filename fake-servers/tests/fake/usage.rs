@@ -16,6 +16,26 @@ fn wrong(script: &str, expected: &str) {
 }
 
 #[test]
+fn what_is_too_much_for_a_script_is_told_in_our_words() {
+    for (value, words) in [
+        (
+            "[".repeat(5_000) + &"]".repeat(5_000),
+            "no more than 64 levels",
+        ),
+        ("- ".repeat(80) + "x", "no more than 64 levels"),
+        (format!("[{}]", "1,".repeat(400_000)), "more values"),
+    ] {
+        let text = format!("rules:\n  - on: x\n    do:\n      - reply:\n          {value}\n");
+        let error = Script::parse(&text, "deep.yaml").unwrap_err().to_string();
+        assert!(error.contains(words), "{words}: {error}");
+        assert!(
+            !error.contains("budget") && !error.contains("recursion"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_wrong_script_is_refused_with_place_and_way_out() {
     wrong("- {onn: x, do: []}", "rules.yaml:1:4: unknown field `onn`");
     wrong("- {onn: x, do: []}", "did you mean `on`?");

@@ -220,7 +220,24 @@ mod tests {
         }
         .error(&Failure::Died)
         .to_string();
-        assert!(text.ends_with("the end") && text.contains("bytes before this are left out"));
-        assert!(text.len() < SHOWN_STDERR_BYTES + 300);
+        assert!(text.ends_with("the end"), "{text}");
+        // 20007 bytes, the last 8192 of which begin in the middle of a character.
+        assert!(
+            text.contains("ends with:\n[11816 bytes before this are left out]\né"),
+            "{text}"
+        );
+    }
+
+    /// ENV-5: what is short enough is shown whole, to the byte.
+    #[test]
+    fn a_stderr_of_the_exact_length_is_whole() {
+        let stderr = "x".repeat(8192);
+        let told = |stderr: &str| {
+            let scene = Scene { stderr, ..scene() };
+            scene.error(&Failure::Died).to_string()
+        };
+        assert!(!told(&stderr).contains("left out"));
+        let one_more = format!("y{stderr}");
+        assert!(told(&one_more).contains("[1 bytes before this are left out]\nxx"));
     }
 }

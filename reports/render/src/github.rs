@@ -14,6 +14,15 @@ use crate::words;
 /// one notice with the conclusion of each run.
 pub fn render_github(report: &Report) -> String {
     let mut out = String::new();
+    if report.runs.is_empty() {
+        command(
+            &mut out,
+            "warning",
+            None,
+            "nothing was judged",
+            words::NO_RUNS,
+        );
+    }
     for run in &report.runs {
         for case in &run.cases {
             if let Some(kind) = kind(case.verdict) {

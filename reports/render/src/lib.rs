@@ -26,7 +26,7 @@ pub use evidence::{around, ending, event_line, member_names, quote};
 pub use github::render_github;
 pub use junit::{JunitError, render_junit};
 pub use markdown::render_markdown;
-pub use merge::{MergeError, merge};
+pub use merge::{MergeError, merge, missing_shards};
 pub use model::{
     Case, ClauseCoverage, ClauseRef, Count, Evidence, FORMAT, Heard, OperationTimeline, Origin,
     Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped, Stale,

@@ -16,6 +16,9 @@ const ROOM: usize = 48_000;
 /// Renders a report as Markdown.
 pub fn render_markdown(report: &Report) -> String {
     let mut out = String::new();
+    if report.runs.is_empty() {
+        let _ = writeln!(out, "{}", words::NO_RUNS);
+    }
     for run in &report.runs {
         if !out.is_empty() {
             out.push('\n');

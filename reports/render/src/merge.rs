@@ -155,7 +155,10 @@ impl Parts {
     fn join(self) -> Result<Run, MergeError> {
         let names: Vec<String> = self.0.iter().map(|(name, _)| name.clone()).collect();
         let mut runs: Vec<Run> = self.0.into_iter().map(|(_, run)| run).collect();
-        if runs.len() == 1 {
+        let is_part = |run: &Run| {
+            run.subject.kind.is_harness() && run.shard.is_some_and(|shard| shard.of > 1)
+        };
+        if runs.len() == 1 && !is_part(&runs[0]) {
             return Ok(runs.remove(0));
         }
         divided_alike(&names, &runs)?;
@@ -167,7 +170,7 @@ impl Parts {
         let ran: BTreeSet<&str> = cases.iter().map(|case| case.id.as_str()).collect();
         let skipped = skipped(&runs, &ran);
         let mut runs = runs.into_iter();
-        let mut whole = runs.next().expect("there are at least two");
+        let mut whole = runs.next().expect("there is at least one");
         for run in runs {
             whole.duration_us = whole.duration_us.max(run.duration_us);
             extend_new(&mut whole.profiles, run.profiles);
@@ -183,18 +186,12 @@ impl Parts {
                 "The parts were run with different seeds, which stand with the cases.".to_owned(),
             );
         }
-        if let Some(of) = shards.first().map(|shard| shard.of) {
-            let missing: Vec<String> = (1..=of)
-                .map(|index| Shard { index, of })
-                .filter(|shard| !shards.contains(shard))
-                .map(|shard| shard.to_string())
-                .take(20)
-                .collect();
-            if !missing.is_empty() {
-                whole
-                    .remarks
-                    .push(format!("Shards that are missing: {}.", missing.join(", ")));
-            }
+        // A shard that had no case at all has left no report, and nothing is missing without it.
+        let left = |skipped: &Skipped| skipped.reason == SkipReason::OtherShard;
+        if skipped.iter().any(left)
+            && let Some(told) = absent(&shards)
+        {
+            whole.remarks.push(format!("{MISSING}{told}."));
         }
         whole.cases = cases;
         whole.skipped = skipped;
@@ -206,6 +203,40 @@ impl Parts {
         whole.conclude_watched(&clauses, &watches, selection);
         Ok(whole)
     }
+}
+
+/// What the remark on shards that are not there begins with.
+const MISSING: &str = "Shards that are missing: ";
+
+/// The most shards that are named one by one.
+const NAMED: usize = 20;
+
+/// The shards of a division that are not among these, in words.
+fn absent(shards: &BTreeSet<Shard>) -> Option<String> {
+    let of = shards.first()?.of;
+    let count = (of as usize).saturating_sub(shards.len());
+    let mut names: Vec<String> = (1..=of)
+        .map(|index| Shard { index, of })
+        .filter(|shard| !shards.contains(shard))
+        .take(NAMED)
+        .map(|shard| shard.to_string())
+        .collect();
+    if count > names.len() {
+        names.push(format!("and {} more", count - names.len()));
+    }
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// What a merged report lacks: of each run whose shards are not all there, which are not.
+pub fn missing_shards(report: &Report) -> Vec<String> {
+    let of_run = |run: &Run| {
+        let told = |remark: &String| {
+            let names = remark.strip_prefix(MISSING)?.trim_end_matches('.');
+            Some(format!("{} ({})", names, words::subject(&run.subject)))
+        };
+        run.remarks.iter().find_map(told)
+    };
+    report.runs.iter().filter_map(of_run).collect()
 }
 
 fn is_interrupted(run: &Run) -> bool {

@@ -49,6 +49,13 @@ impl Default for TextOptions {
 pub fn render_text(report: &Report, options: TextOptions) -> String {
     let mut page = Page::default();
     let width = options.width.max(60);
+    if report.runs.is_empty() {
+        Sheet {
+            page: &mut page,
+            width,
+        }
+        .paragraph(0, Role::Attention, words::NO_RUNS);
+    }
     for (index, run) in report.runs.iter().enumerate() {
         if index > 0 {
             page.blank();
@@ -117,6 +124,7 @@ impl Sheet<'_> {
             self.page.blank();
             self.detail(run, case);
         }
+        self.not_applicable(run);
         self.not_judged(run);
         self.not_run(run);
         for remark in &run.remarks {

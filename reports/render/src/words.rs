@@ -6,6 +6,9 @@ use crate::conclusion::Conclusion;
 use crate::model::{Evidence, Place, Run, RunKind, Skipped, Stale, Subject};
 use crate::verdict::{Level, Verdict};
 
+/// What there is to say of a report without any run.
+pub(crate) const NO_RUNS: &str = "This report has no run in it, so nothing was judged.";
+
 /// Name and version.
 pub(crate) fn subject(subject: &Subject) -> String {
     match &subject.version {
@@ -40,7 +43,7 @@ pub(crate) fn how_many(run: &Run) -> String {
     cases(run.kind, run.cases.len())
 }
 
-fn cases(kind: RunKind, count: usize) -> String {
+pub(crate) fn cases(kind: RunKind, count: usize) -> String {
     let what = match kind {
         RunKind::Conformance => "case",
         RunKind::Power => "mutant",

@@ -290,3 +290,24 @@ fn all_of_it_survives_json_and_fits_the_schema() {
         .collect();
     assert!(errors.is_empty(), "{errors:?}");
 }
+
+#[test]
+fn cases_that_do_not_apply_are_named_by_their_reason() {
+    let of = |id: &str, reason: &str| case(id, &["CAN-1"], Verdict::NotApplicable, reason);
+    let mut cases: Vec<_> = (10..22)
+        .map(|n| of(&format!("a/{n}"), "no links here"))
+        .collect();
+    cases.push(of("b/1", "it is root"));
+    cases.push(case("b/2", &["CAN-1"], Verdict::Pass, ""));
+    let text = text(harness(cases));
+    assert!(
+        text.contains("not applicable: 12 cases: no links here\n    a/10, a/11, "),
+        "{text}"
+    );
+    assert!(text.contains(" and 2 more\n"), "{text}");
+    assert!(
+        text.contains("not applicable: 1 case: it is root\n    b/1\n"),
+        "{text}"
+    );
+    assert!(!text.contains("b/2"), "{text}");
+}

@@ -4,6 +4,7 @@ mod support;
 
 use dsh_reports::{
     MergeError, Report, Run, Selection, Shard, SkipReason, Skipped, SubjectKind, Verdict, merge,
+    missing_shards,
 };
 use support::{case, clauses, harness, mixed, power, report};
 
@@ -67,6 +68,25 @@ fn a_missing_shard_is_told_and_the_conclusion_is_partial() {
             cases: vec!["a/2".to_owned()]
         }]
     );
+}
+
+#[test]
+fn missing_shards_are_named_even_of_one_report() {
+    let whole = mixed();
+    let mut parts = shards(&whole, 30);
+    parts.truncate(1);
+    let merged = merge(parts).unwrap();
+    let told = missing_shards(&merged);
+    let [told] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert!(told.starts_with("2/30, 3/30, "), "{told}");
+    assert!(
+        told.ends_with("21/30, and 9 more (dsh-harness 0.1.0)"),
+        "{told}"
+    );
+    let all = merge(shards(&whole, 3)).unwrap();
+    assert!(missing_shards(&all).is_empty());
 }
 
 fn two() -> Vec<(String, Report)> {

@@ -4,7 +4,14 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
-use serde_saphyr::Spanned;
+use serde_saphyr::budget::BudgetBreach;
+use serde_saphyr::{Error, Spanned};
+
+/// How deep lists and objects may lie in each other. The reader goes down with the document, and its
+/// frames without optimization take some 40 kB each, of a stack that may have 2 MB.
+const MAX_DEPTH: usize = 32;
+/// How many values a file may have: what a scenario of the longest length could well have.
+const MAX_VALUES: usize = 250_000;
 
 /// A place in a file, both numbers from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,6 +90,10 @@ impl Node {
             emit_comments: false,
             // A choice of the matrix may be called `null`.
             null_as_string: true,
+            budget: serde_saphyr::budget! {
+                max_depth: MAX_DEPTH,
+                max_nodes: MAX_VALUES,
+            },
         };
         let root: Spanned<Raw> =
             serde_saphyr::from_str_with_options(text, options).map_err(|error| {
@@ -92,7 +103,10 @@ impl Node {
                 });
                 Unreadable {
                     place,
-                    reason: in_our_words(&error.to_string()),
+                    reason: match &error {
+                        Error::Budget { breach, .. } => too_much(breach),
+                        error => in_our_words(&error.to_string()),
+                    },
                 }
             })?;
         Ok(root.into())
@@ -162,6 +176,40 @@ impl Node {
     }
 }
 
+/// Which limit a file is beyond, and the way out.
+fn too_much(breach: &BudgetBreach) -> String {
+    match breach {
+        BudgetBreach::Depth { .. } => too_deep(),
+        BudgetBreach::Documents { .. } => another_document(),
+        BudgetBreach::Aliases { .. }
+        | BudgetBreach::Anchors { .. }
+        | BudgetBreach::AliasAnchorRatio { .. }
+        | BudgetBreach::RecordedAnchorEvents { .. }
+        | BudgetBreach::RecordedAnchorBytes { .. }
+        | BudgetBreach::MergeKeys { .. } => {
+            "a scenario may not have so many anchors and aliases (`&a`, `*a`): write out what they \
+             stand for, or use a matrix"
+                .to_owned()
+        }
+        _ => too_many(),
+    }
+}
+
+fn too_many() -> String {
+    format!(
+        "a scenario may have {MAX_VALUES} values, those that aliases stand for included: make \
+         several files of it"
+    )
+}
+
+fn too_deep() -> String {
+    format!("lists and objects may lie {MAX_DEPTH} deep in each other, and here it is more")
+}
+
+fn another_document() -> String {
+    "a file holds one scenario, and here begins another document".to_owned()
+}
+
 /// What a reader's message says to somebody who writes scenarios, without the place at its end.
 fn in_our_words(message: &str) -> String {
     let message = message.split(" at line ").next().unwrap_or(message).trim();
@@ -170,7 +218,19 @@ fn in_our_words(message: &str) -> String {
         return format!("the key `{key}` is there twice");
     }
     if message.starts_with("multiple YAML documents") {
-        return "a file holds one scenario, and here begins another document".to_owned();
+        return another_document();
+    }
+    // The reader has a bound of its own for `[[[…`, and no kind of error for it.
+    if message.contains("recursion limit exceeded") {
+        return too_deep();
+    }
+    // Nor where an alias is what goes beyond a bound.
+    if message.contains("budget breached") {
+        return too_many();
+    }
+    if message.contains("alias") && (message.contains("limit") || message.contains("expansion")) {
+        return "aliases (`*a`) stand for too much here: write out what is meant, or use a matrix"
+            .to_owned();
     }
     match message.strip_prefix("non-finite float ") {
         Some(rest) => {

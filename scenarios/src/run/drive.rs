@@ -4,10 +4,11 @@ mod calls;
 mod steps;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
-use dsh_fake_lsp::Control;
+use dsh_fake_lsp::{Control, ControlError};
 use dsh_transcript::{EventBody, Recorder, Subscription};
 use futures::StreamExt as _;
 use futures::future::{BoxFuture, Either, select};
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::checks::Failure;
+use super::folder;
 use super::judge::{Judgement, Seen, Stop, judge};
 use super::left::{self, Left, Marks};
 use super::mount::{self, Surroundings};
@@ -25,6 +27,7 @@ use super::stage::{Stage, StageError};
 use super::trace::Trace;
 use super::{CaseResult, Ran, Setup, Tampering};
 use crate::format::{Case, Outcome, Scenario, Step};
+use crate::scarce::advised;
 use crate::subject::{CallError, Description, MountParams, Subject};
 
 /// How long a subject may take to become quiet when a case was cut short. Its servers are gone by
@@ -192,8 +195,13 @@ impl<'a> Driver<'a> {
             .map_err(|error| fault("the templates cannot be filled in", error.to_string()))?;
         stage.write(&scenario.workspace)?;
         let recorder = Recorder::new();
-        let control = Control::recording(recorder.clone())
-            .map_err(|error| fault("the control channel", error.to_string()))?;
+        let control = Control::recording_in(recorder.clone(), &setup.temp).map_err(|error| {
+            let told = match &error {
+                ControlError::Bind(error) => advised(error),
+                error => error.to_string(),
+            };
+            fault("the control channel", told)
+        })?;
         let around = Surroundings {
             places: &stage.places,
             control: &control,
@@ -202,7 +210,7 @@ impl<'a> Driver<'a> {
             tampering,
         };
         let mounting = mount::params(&scenario, &around)
-            .map_err(|error| fault("the fake server's script", error.to_string()))?;
+            .map_err(|error| fault("the fake server's script", advised(&error)))?;
         let root = &stage.places.root;
         let shown = scenario.steps.iter().filter_map(|step| match step {
             Step::Tool(step) if step.snapshot => Some((step.r#as.clone(), Shown::Text)),
@@ -261,8 +269,10 @@ impl<'a> Driver<'a> {
         });
         let mut result = result(case, judgement);
         let keep = result.verdict.is_red() || self.setup.keep_transcripts;
-        let (trace, sound, snapshots) = self.finish(quiet).await;
+        let keep_folder = self.setup.keep_folders && result.verdict.is_red() && !interrupted;
+        let (trace, sound, snapshots, folder) = self.finish(quiet, keep_folder).await;
         result.snapshots = snapshots;
+        result.folder = folder;
         if keep {
             result.transcript = trace.into_events();
         }
@@ -319,8 +329,13 @@ impl<'a> Driver<'a> {
         format!("; still held by the script: {}", names.join(", "))
     }
 
-    /// Ends and removes everything; whether the subject can be used again.
-    async fn finish(mut self, quiet: bool) -> (Trace, bool, Vec<(String, String)>) {
+    /// Ends and removes everything, but for the case's folder if that is to be kept; whether the
+    /// subject can be used again.
+    async fn finish(
+        mut self,
+        quiet: bool,
+        keep: bool,
+    ) -> (Trace, bool, Vec<(String, String)>, Option<PathBuf>) {
         let address = self.control.address().to_owned();
         let marks = Marks {
             root: &self.stage.places.root,
@@ -356,11 +371,20 @@ impl<'a> Driver<'a> {
         if !quiet || !self.left.processes.is_empty() {
             left::end(&left::processes(&marks), &marks);
         }
-        // What cannot be removed is the system's temporary folder's to keep; it changes no verdict.
-        if let Err(error) = self.stage.close() {
-            tracing::warn!("a case's folder stays: {error}");
-        }
-        (self.trace, sound, self.snapshots)
+        let folder = if keep {
+            if let Err(error) = folder::keep(&self.setup.temp) {
+                tracing::warn!("the folder of the run will not stay: {error}");
+            }
+            Some(self.stage.keep())
+        } else {
+            // What cannot be removed now is removed with the folder of the run; it changes no
+            // verdict.
+            if let Err(error) = self.stage.close() {
+                tracing::warn!("a case's folder stays for now: {error}");
+            }
+            None
+        };
+        (self.trace, sound, self.snapshots, folder)
     }
 
     /// The case from mounting to what is left.

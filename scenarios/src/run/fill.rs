@@ -7,6 +7,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde_json::{Map, Value};
 
 use crate::format::Scenario;
@@ -39,6 +40,17 @@ impl Places {
             }
         }
         path
+    }
+
+    /// What a scenario calls the file of a URI: by its way from the workspace. None outside of the
+    /// folder of the case.
+    pub(crate) fn named(&self, uri: &str) -> Option<String> {
+        let path = url::Url::parse(uri).ok()?.to_file_path().ok()?;
+        let (below, up) = match path.strip_prefix(&self.workspace) {
+            Ok(below) => (below, ""),
+            Err(_) => (path.strip_prefix(&self.root).ok()?, "../"),
+        };
+        Some(format!("{up}{}", below.to_str()?))
     }
 
     fn value(&self, name: &str) -> Option<String> {
@@ -156,21 +168,19 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
+/// What stands in a URI as it is: unreserved characters, and slashes.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
+
 /// The `file:` URI of an absolute path: everything but unreserved characters and slashes is
 /// percent-encoded.
 pub(crate) fn uri_of(path: &Path) -> String {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let mut uri = "file://".to_owned();
-    for byte in path.as_os_str().as_encoded_bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(byte) {
-            uri.push(char::from(*byte));
-        } else {
-            uri.push('%');
-            uri.push(char::from(HEX[usize::from(byte >> 4)]));
-            uri.push(char::from(HEX[usize::from(byte & 15)]));
-        }
-    }
-    uri
+    let path = percent_encode(path.as_os_str().as_encoded_bytes(), ESCAPED);
+    format!("file://{path}")
 }
 
 /// Whether two URIs name one file, however they are encoded.
@@ -202,6 +212,7 @@ mod tests {
             ("${workspaceUri}", "file:///r/ws"),
             ("${uri:a b#.ts}", "file:///r/ws/a%20b%23.ts"),
             ("${uri:../x.ts}", "file:///r/x.ts"),
+            ("${uri:é%-._~.ts}", "file:///r/ws/%C3%A9%25-._~.ts"),
             ("${root}${fake}", "/r/bin/fake"),
             ("seed ${seed}", "seed 7"),
             ("$${workspace} ${x} ${root", "${workspace} ${x} ${root"),

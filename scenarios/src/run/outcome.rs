@@ -81,7 +81,7 @@ pub(crate) fn judge(
         let expected: Vec<&str> = missed.iter().map(|m| m.expected.as_str()).collect();
         return Err(Mismatch::new(
             format!("one of: {}", expected.join("; or ")),
-            describe(settled),
+            got_of(check, settled, context),
         ));
     }
     let Some(settled) = settled else {
@@ -91,7 +91,7 @@ pub(crate) fn judge(
             Err(Mismatch::new("an outcome", describe(None)))
         };
     };
-    let got = || describe(Some(settled));
+    let got = || got_of(check, Some(settled), context);
     if check.pending {
         return Err(Mismatch::new("no outcome yet", got()));
     }
@@ -123,7 +123,7 @@ pub(crate) fn judge(
 fn result(check: &Outcome, settled: &Settled, context: &Context<'_>) -> Result<(), Mismatch> {
     let null = Value::Null;
     let value = settled.as_ref().unwrap_or(&null);
-    let missed = |expected: String| Mismatch::new(expected, describe(Some(settled)));
+    let missed = |expected: String| Mismatch::new(expected, got_of(check, Some(settled), context));
     if let Some(wanted) = &check.locations {
         locations(wanted, value, context).map_err(missed)?;
     }
@@ -378,6 +378,74 @@ fn demanded(check: &Outcome) -> String {
     } else {
         "success".to_owned()
     }
+}
+
+/// What came of a call, in the form in which the demands on it are written.
+fn got_of(check: &Outcome, settled: Option<&Settled>, context: Context<'_>) -> String {
+    let Some(Ok(value)) = settled else {
+        return describe(settled);
+    };
+    // These are written as JSON, or held against all of it.
+    let whole = |check: &Outcome| {
+        check.value.is_some()
+            || !check.keys.is_empty()
+            || check.resolved_workspace_uri.is_some()
+            || check.same_as.is_some()
+    };
+    if whole(check) || check.any_of.iter().any(whole) {
+        return short(value);
+    }
+    if let Some(failed) = settled.and_then(failure) {
+        let code = failed.code.as_deref().unwrap_or("without a code");
+        return cut(&format!("failure {code}: {}", failed.message));
+    }
+    let told = if let Some(found) = value["locations"].as_array() {
+        let found = found.iter().map(|found| as_written(found, context));
+        Some(format!("locations {}", Value::Array(found.collect())))
+    } else if let Some(found) = value.get("hover") {
+        Some(format!("hover {}", hover_as_written(found)))
+    } else {
+        let text = value.get("text").and_then(Value::as_str);
+        text.map(|text| format!("the text {text:?}"))
+    };
+    cut(&told.unwrap_or_else(|| value.to_string()))
+}
+
+/// `file:line:column-line:column` for a location that has no more to it.
+fn as_written(found: &Value, context: Context<'_>) -> Value {
+    let written = || {
+        let members = found.as_object()?;
+        let uri = found["uri"].as_str()?;
+        let range = range_as_written(&found["range"])?;
+        let file = context.places.named(uri).unwrap_or_else(|| uri.to_owned());
+        (members.len() == 2).then(|| format!("{file}:{range}"))
+    };
+    written().map_or_else(|| found.clone(), Value::from)
+}
+
+/// The contents alone where there is no range.
+fn hover_as_written(found: &Value) -> Value {
+    let Some(members) = found.as_object() else {
+        return found.clone();
+    };
+    match (&found["contents"], range_as_written(&found["range"])) {
+        (contents @ Value::String(_), None) if members.len() == 1 => contents.clone(),
+        (_, Some(range)) => {
+            let mut written = members.clone();
+            written.insert("range".to_owned(), range.into());
+            written.into()
+        }
+        _ => found.clone(),
+    }
+}
+
+/// `line:column-line:column`, one-based.
+fn range_as_written(range: &Value) -> Option<String> {
+    let place = |end: &str| {
+        let number = |name: &str| range[end][name].as_u64()?.checked_add(1);
+        Some(format!("{}:{}", number("line")?, number("character")?))
+    };
+    Some(format!("{}-{}", place("start")?, place("end")?))
 }
 
 /// What came of a call, in one line.

@@ -12,6 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use super::fill::Places;
 use super::place::{self, Markers};
 use crate::format::{FileSpec, SpecialFile};
+use crate::scarce::advised;
 
 /// The most bytes of one file that a scenario may ask for.
 const MAX_FILE: u64 = 1 << 30;
@@ -20,7 +21,7 @@ const MAX_FILE: u64 = 1 << 30;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StageError {
     /// The system refuses.
-    #[error("{path}: {error}")]
+    #[error("{path}: {}", advised(error))]
     Io { path: String, error: io::Error },
     /// The scenario asks for what cannot be.
     #[error("{path}: {reason}")]
@@ -212,6 +213,14 @@ impl Stage {
             path: name.to_owned(),
             reason: "lies outside the folder of the case; one `../` at most".to_owned(),
         })
+    }
+
+    /// Leaves everything where it is, which is told.
+    pub(crate) fn keep(mut self) -> PathBuf {
+        if let Some(folder) = self.folder.take() {
+            let _ = folder.keep();
+        }
+        self.places.root.clone()
     }
 
     /// Removes everything; an error says what stayed.

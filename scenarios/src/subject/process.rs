@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lines::{LONGEST, Line, Lines};
 use super::{CallError, Description, PendingCall, Subject};
+use crate::scarce::advised;
 use answers::Answers;
 use tree::Leash;
 
@@ -210,7 +211,7 @@ fn spawn(launch: &Launch, life: &mut JoinSet<()>) -> Result<Arc<Connection>, Cal
     command.process_group(0);
     let mut child = command
         .spawn()
-        .map_err(|error| not_started(error.to_string()))?;
+        .map_err(|error| not_started(advised(&error)))?;
     let (Some(pid), Some(stdin), Some(stdout), Some(stderr)) = (
         child.id(),
         child.stdin.take(),
@@ -219,7 +220,7 @@ fn spawn(launch: &Launch, life: &mut JoinSet<()>) -> Result<Arc<Connection>, Cal
     ) else {
         return Err(not_started("it has no pipes".to_owned()));
     };
-    let leash = Leash::new(pid).map_err(|error| not_started(error.to_string()))?;
+    let leash = Leash::new(pid).map_err(|error| not_started(advised(&error)))?;
     let (requests, queue) = mpsc::unbounded_channel();
     let connection = Arc::new(Connection {
         pid,

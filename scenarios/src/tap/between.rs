@@ -43,6 +43,11 @@ pub(crate) trait Between {
         false
     }
 
+    /// Whether what children of a server that has ended still write to its stdout is passed on.
+    fn lingers(&self) -> bool {
+        false
+    }
+
     /// Whether the client sees nothing of the server's death, since another one takes its place.
     fn outlives(&self) -> bool {
         false

@@ -83,6 +83,13 @@ impl Drop for Server {
     }
 }
 
+/// What is closed when everything is written to it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Closing {
+    server: bool,
+    client: bool,
+}
+
 /// See the [module](self).
 pub(crate) struct Relay<'a, B> {
     between: &'a mut B,
@@ -92,12 +99,12 @@ pub(crate) struct Relay<'a, B> {
     reading: bool,
     client: Theirs,
     errors: Theirs,
-    /// Close these when everything is written.
-    close_server: bool,
-    close_client: bool,
+    closing: Closing,
     end: Option<Ending>,
     /// How the process that was started ended.
     status: Option<ExitStatus>,
+    /// Whether a signal came when it had ended.
+    hurry: bool,
     buffer: Box<[u8]>,
 }
 
@@ -147,10 +154,10 @@ impl<'a, B: Between> Relay<'a, B> {
             reading: true,
             client: Theirs::new(io::stdout().as_fd()),
             errors: Theirs::new(io::stderr().as_fd()),
-            close_server: false,
-            close_client: false,
+            closing: Closing::default(),
             end: None,
             status: None,
+            hurry: false,
             buffer: vec![0; PIECE].into(),
         };
         relay.begin();
@@ -180,6 +187,7 @@ impl<'a, B: Between> Relay<'a, B> {
             }
             if let Some(status) = self.status
                 && !(self.between.adrift() && self.server.stdout.is_some())
+                && !self.lingers(status)
                 && let Some(ending) = self.over(status)?
             {
                 return Ok(ending);
@@ -191,6 +199,13 @@ impl<'a, B: Between> Relay<'a, B> {
             }
             self.look(news);
         }
+    }
+
+    /// Whether somebody else may still write to the stdout of a server that has ended. One that
+    /// was killed while it waited for room is not waited for either.
+    fn lingers(&self, status: ExitStatus) -> bool {
+        let heard = self.server.stdout.is_some() && self.client.open;
+        self.between.lingers() && status.signal().is_none() && heard && !self.hurry
     }
 
     fn wait(&self) -> Result<News, StartError> {
@@ -350,8 +365,8 @@ impl<'a, B: Between> Relay<'a, B> {
         if self.client.open {
             self.client.queue.take(&mut out.to_client);
         }
-        self.close_server |= out.close_server;
-        self.close_client |= out.close_client;
+        self.closing.server |= out.close_server;
+        self.closing.client |= out.close_client;
         self.end = self.end.or(out.end);
         if let Some(signal) = out.kill {
             self.kill(signal);
@@ -363,15 +378,15 @@ impl<'a, B: Between> Relay<'a, B> {
         if !self.server.flush() {
             self.server_deaf();
         }
-        if self.close_server && self.server.queue.is_empty() {
-            self.close_server = false;
+        if self.closing.server && self.server.queue.is_empty() {
+            self.closing.server = false;
             self.server.stdin = None;
         }
         if !self.client.flush(io::stdout().as_fd()) {
             self.client_gone();
         }
-        if self.close_client && self.client.queue.is_empty() {
-            self.close_client = false;
+        if self.closing.client && self.client.queue.is_empty() {
+            self.closing.client = false;
             if std::mem::replace(&mut self.client.open, false) {
                 let _ = null().and_then(|null| Ok(rustix::stdio::dup2_stdout(null)?));
             }
@@ -423,6 +438,7 @@ impl<'a, B: Between> Relay<'a, B> {
                 OnSignal::Ignore => {}
                 OnSignal::Die => self.end = Some(Ending::Signal(number)),
                 OnSignal::Pass => {
+                    self.hurry |= self.status.is_some();
                     if let Some(signal) = Signal::from_named_raw(number)
                         && self.server.child.try_wait()?.is_none()
                     {

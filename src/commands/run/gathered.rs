@@ -23,6 +23,8 @@ pub(super) struct Gathered {
     red: u64,
     /// The clauses whose monitors had something to look at, in any case.
     pub(super) watched: BTreeSet<&'static str>,
+    /// Where the workspaces are that were kept, in words.
+    pub(super) kept: Vec<String>,
 }
 
 /// What is done with results.
@@ -62,6 +64,7 @@ impl Gathered {
             how,
             red: 0,
             watched: BTreeSet::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -139,6 +142,11 @@ impl Observer for Gathered {
         self.how.known.apply(&mut result);
         self.red += u64::from(result.verdict.is_red());
         self.watched.extend(result.watched.iter().copied());
+        if let Some(folder) = &result.folder {
+            let workspace = folder.join("ws");
+            let told = format!("workspace kept: {} ({})", workspace.display(), result.id);
+            self.kept.push(told);
+        }
         let case = self.case(result);
         self.cases.push(case);
         let red = match self.red {

@@ -1,6 +1,7 @@
 //! `run --mutants`: whether the suite notices a harness that breaks clauses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use dsh_reports::{Run, RunKind, SkipReason, Skipped, Watch};
@@ -101,6 +102,7 @@ impl Plan {
         &self,
         mutated: &Mutated,
         source: Arc<dyn SubjectSource>,
+        folder: &Path,
         interruption: &Interruption,
     ) -> (Run, Ended) {
         let description = self.judged_as(source.description());
@@ -118,7 +120,7 @@ impl Plan {
             line.say(&format!("{done} of {all}, {survived} not killed"));
         };
         let jobs = usize::from(self.args.jobs.unwrap_or_else(default_jobs));
-        let setup = self.setup(interruption);
+        let setup = self.setup(folder, interruption);
         let mutants = mutated.mutants.clone();
         let began = std::time::Instant::now();
         let power = mutate::run(mutants, cases, source, setup, jobs, &mut heard).await;

@@ -247,7 +247,6 @@ impl Entry<'_> {
             Some(0) => refusal(", which is not positive"),
             Some(integer) if integer > most => refusal(", which is too large"),
             Some(integer) => Ok(integer),
-            None if number.as_i64().is_some() => refusal(", which is negative"),
             None => refusal(match number.as_f64() {
                 Some(float) if float < 0.0 => ", which is negative",
                 Some(float) if float.fract() != 0.0 => ", which is not whole",

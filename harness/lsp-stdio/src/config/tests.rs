@@ -84,6 +84,10 @@ fn every_key_is_read() {
 fn unknown_keys_are_named() {
     let error = refused(entry("killGrace", json!(1)));
     assert_eq!(error.path(), ["servers", "x", "killGrace"]);
+    assert_eq!(
+        error.to_string(),
+        format!("{}: {}", error.key(), error.problem())
+    );
     assert!(error.to_string().contains("killGraceMs"), "{error}");
     assert_eq!(
         refused(json!({"servers": {}, "server": {}})).path(),
@@ -117,6 +121,7 @@ fn budgets_are_positive_and_bounded() {
             (json!(0), "not positive"),
             (json!(-5), "negative"),
             (json!(-0.5), "negative"),
+            (json!(-0.0), "without a fraction"),
             (json!(1.5), "not whole"),
             (json!(5000.0), "without a fraction"),
             (json!(1e300), "too large"),
@@ -168,7 +173,12 @@ fn values_of_the_wrong_kind_are_named() {
     assert!(refused_at("retryStale", &json!(-1)).contains("from 0"));
     assert!(refused_at("retryStale", &json!(2_147_483_648_u64)).contains("too large"));
     assert!(refused_at("announceConfiguration", &json!("yes")).contains("true or false"));
+    assert!(LspStdioConfig::from_value(entry("retryStale", json!(2_147_483_647))).is_ok());
     assert!(refused_at("versions", &json!("falling")).contains("fixed or rising"));
+    assert!(LspStdioConfig::from_value(entry("versions", json!("fixed"))).is_ok());
+    let (short, long) = ("s".repeat(60), "s".repeat(61));
+    assert!(refused_at("versions", &json!(short)).ends_with(&format!("the string {short:?}")));
+    assert!(refused_at("versions", &json!(long)).ends_with("a long string"));
     assert!(refused_at("extensionToLanguage", &json!([])).contains("table of strings"));
 }
 

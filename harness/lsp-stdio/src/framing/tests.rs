@@ -211,6 +211,79 @@ fn a_large_buffer_is_given_back() {
     assert!(decoder.held() < 300_000, "{}", decoder.held());
 }
 
+/// Reads `stream` as a process's output is read, never more than the room there is, `step` bytes
+/// at a time; gives the bodies, and the most memory the decoder held meanwhile.
+fn pump(stream: &[u8], step: usize) -> (Vec<Vec<u8>>, usize) {
+    let mut decoder = FrameDecoder::new(16_000_000);
+    let (mut rest, mut bodies, mut most) = (stream, Vec::new(), 0);
+    while !rest.is_empty() {
+        let room = decoder.room();
+        let spare = room.capacity() - room.len();
+        assert!(spare > 0, "asked to read into no room");
+        let (now, later) = rest.split_at(rest.len().min(step).min(spare));
+        room.extend_from_slice(now);
+        rest = later;
+        while let Some(body) = decoder.next_frame().expect("frames") {
+            bodies.push(body.to_vec());
+        }
+        most = most.max(decoder.held());
+    }
+    (bodies, most)
+}
+
+/// FRM-3, FRM-9: frames that begin at one end of the buffer and end at the other are moved whole,
+/// and one buffer does for any number of them.
+#[test]
+fn one_buffer_does_for_a_long_stream() {
+    let body = |number: usize| {
+        let fill = char::from(b'a' + u8::try_from(number % 26).unwrap());
+        format!("{number}{}", String::from(fill).repeat(10_000)).into_bytes()
+    };
+    let sent: Vec<_> = (0..100).map(body).collect();
+    let stream: Vec<_> = sent.iter().flat_map(|body| frame(body)).collect();
+    for step in [100, 9_999, 65_536, usize::MAX] {
+        let (bodies, most) = pump(&stream, step);
+        assert!(bodies == sent, "steps of {step} changed a body");
+        assert_eq!(most, 65_536, "steps of {step}");
+    }
+}
+
+/// FRM-9: a body that fits only just, after another one, costs the room it needs and no more.
+#[test]
+fn a_large_body_behind_a_small_one_is_held_once() {
+    let large = vec![b'l'; 1_000_000];
+    let stream = [frame(&b"s".repeat(40_000)), frame(&large)].concat();
+    let (bodies, most) = pump(&stream, usize::MAX);
+    assert_eq!(bodies[1], large);
+    assert!(most < 1_300_000, "{most}");
+}
+
+/// FRM-9: a header is read into room that is worth a read, however little is left of the buffer.
+#[test]
+fn a_header_is_not_read_in_crumbs() {
+    for left in [1, 10, 1_500, 4_095, 4_096, 5_000] {
+        let mut decoder = FrameDecoder::new(1_000_000);
+        decoder.feed(&frame(&vec![b'x'; 65_536 - left - 30]));
+        decoder.next_frame().expect("a frame").expect("a whole one");
+        decoder.room().extend_from_slice(b"Con");
+        let held = decoder.held();
+        let room = decoder.room();
+        assert!(room.capacity() - room.len() >= 4_096, "{left} left");
+        assert_eq!(decoder.held(), held, "{left} left: moved, not grown");
+    }
+}
+
+/// FRM-9: a buffer of ordinary size is kept for what comes next.
+#[test]
+fn a_buffer_of_ordinary_size_is_kept() {
+    let mut decoder = FrameDecoder::new(1_000_000);
+    decode(&mut decoder, frame(&vec![b' '; 200_000]).chunks(60_000)).unwrap();
+    let held = decoder.held();
+    assert!(held >= 200_000, "{held}");
+    decoder.room();
+    assert_eq!(decoder.held(), held);
+}
+
 /// FRM-10: the error shows what came, and says where logs belong.
 #[test]
 fn the_error_shows_what_came() {
@@ -230,6 +303,8 @@ fn the_error_shows_what_came() {
         ("oops again", 1)
     );
 
+    let whole = decode_all(&[b"x y".to_vec(), b"z".repeat(197)].concat()).unwrap_err();
+    assert!(whole.first_bytes.ends_with("zz"));
     let long = decode_all(&[b"x y".to_vec(), b"z".repeat(1_000)].concat()).unwrap_err();
     assert!(long.first_bytes.len() < 210 && long.first_bytes.ends_with('…'));
 

@@ -58,6 +58,7 @@ mod tests {
             (r#""\\ud800""#, None),
             (r#""\u0041\n""#, None),
             (r#""\ud8""#, None),
+            (r#""x\u0041\ud800""#, Some(r#""x\u0041\ufffd""#)),
             (r#""\ud800""#, Some(r#""\ufffd""#)),
             (r#""\udc00x""#, Some(r#""\ufffdx""#)),
             (r#""\uD800\uD800\uDC00""#, Some(r#""\ufffd\uD800\uDC00""#)),

@@ -394,10 +394,11 @@ fn error_answers_become_errors() {
             ("LSP_STALE", Some(code))
         );
     }
-    for code in [-32800, -32803, 0, 1] {
+    for code in [-32800, -32803, 0, 1, 7001] {
+        let other = error(json!({"code": code, "message": "x"})).unwrap();
         assert_eq!(
-            error(json!({"code": code, "message": "x"})).unwrap().code(),
-            "LSP_SERVER_ERROR"
+            (other.code(), other.server_code()),
+            ("LSP_SERVER_ERROR", Some(code))
         );
     }
     let silent = error(json!({"code": 7})).unwrap();

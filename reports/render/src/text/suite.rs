@@ -1,5 +1,8 @@
 //! A run of many cases: by area, with what needs no word folded into counts.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
 use super::{Sheet, mark};
 use crate::layout::{Line, Role, wrap};
 use crate::model::{Case, Run, RunKind};
@@ -10,6 +13,8 @@ use crate::words;
 const COUNTS: usize = 18;
 /// Where the mark of a case stands, below its area.
 const CASE: usize = 4;
+/// The most cases that are named for one reason.
+const NAMED: usize = 10;
 /// Where the text of a case stands.
 const TEXT: usize = 6;
 
@@ -97,6 +102,32 @@ impl Sheet<'_> {
             }
             cell(&mut line, 42, &totals.not_judged.to_string());
             self.page.line(line);
+        }
+    }
+
+    /// The cases that do not concern the subject, by what it lacks.
+    pub(super) fn not_applicable(&mut self, run: &Run) {
+        if !super::is_suite(run) {
+            return;
+        }
+        let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for case in &run.cases {
+            if case.verdict == Verdict::NotApplicable {
+                by_reason.entry(&case.message).or_default().push(&case.id);
+            }
+        }
+        if !by_reason.is_empty() {
+            self.page.blank();
+        }
+        for (reason, cases) in by_reason {
+            let count = words::cases(run.kind, cases.len());
+            let text = format!("not applicable: {count}: {reason}");
+            self.paragraph(0, Role::Faint, &text);
+            let mut names = cases[..cases.len().min(NAMED)].join(", ");
+            if cases.len() > NAMED {
+                let _ = write!(names, " and {} more", cases.len() - NAMED);
+            }
+            self.paragraph(CASE, Role::Faint, &names);
         }
     }
 

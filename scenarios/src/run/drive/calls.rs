@@ -218,3 +218,19 @@ fn refused_though_claimed(method: &str, profile: Profile, message: &str, seq: Op
         ..Failure::default()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_claims_a_profile_mounts() {
+        for profile in [Profile::LspBase, Profile::Tool, Profile::Instructions] {
+            assert!(claimed("mount", profile), "{profile}");
+            assert!(claimed("unmount", profile), "{profile}");
+        }
+        assert!(claimed("query", Profile::Transient));
+        assert!(!claimed("query", Profile::Tool));
+        assert!(!claimed("turn", Profile::Runtime));
+    }
+}

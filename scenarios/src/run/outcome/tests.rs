@@ -230,3 +230,35 @@ fn what_is_shown_is_bounded() {
     assert!(shown.len() < 2 * SHOWN + 40, "{}", shown.len());
     assert!(shown.ends_with("(10002 bytes)"), "{shown}");
 }
+
+#[test]
+fn what_came_is_written_as_what_was_demanded() {
+    let got =
+        |check: Value, value: Value| judged(check, Some(&settled(value)), false).unwrap_err().got;
+    let elsewhere = json!({"uri": "file:///x/b.ts", "range": location(0, 2)["range"]});
+    let above = json!({"uri": "file:///r/a%20b.ts", "range": location(0, 2)["range"]});
+    let locations = json!({"locations": [location(0, 2), above, elsewhere], "kind": "locations"});
+    let written = r#"locations ["a.ts:1:3-1:4","../a b.ts:1:3-1:4","file:///x/b.ts:1:3-1:4"]"#;
+    assert_eq!(got(json!({"locations": []}), locations.clone()), written);
+    assert_eq!(got(json!({"count": 2}), locations.clone()), written);
+    let any = json!({"any_of": [{"locations": []}, {"count": 2}]});
+    assert_eq!(got(any, locations.clone()), written);
+    // What is demanded as JSON is answered so.
+    assert_eq!(
+        got(json!({"value": {"kind": "x"}}), locations.clone()),
+        locations.to_string()
+    );
+    let hover = |hover: Value| got(json!({"hover": "other"}), json!({"hover": hover}));
+    assert_eq!(hover(json!({"contents": "text"})), r#"hover "text""#);
+    assert_eq!(hover(Value::Null), "hover null");
+    assert_eq!(
+        hover(json!({"contents": "text", "range": location(3, 4)["range"]})),
+        r#"hover {"contents":"text","range":"4:5-4:6"}"#
+    );
+    assert_eq!(
+        got(json!({"text": "a"}), json!({"text": "b"})),
+        r#"the text "b""#
+    );
+    let failed = json!({"isError": true, "code": "C", "text": "why"});
+    assert_eq!(got(json!({"text": "a"}), failed), "failure C: why");
+}

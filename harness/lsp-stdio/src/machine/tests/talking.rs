@@ -88,7 +88,13 @@ fn a_configuration_request_is_bounded() {
         max_message_bytes: 10_000,
         ..policy()
     });
+    // The value and its comma are 8 bytes: 1250 of them are as many as a message may have.
+    let most =
+        json!({"id": 1, "method": "workspace/configuration", "params": {"items": vec![0; 1_250]}});
+    let answer = answer_to(&mut rig, &most);
+    assert_eq!(answer["result"].as_array().map(Vec::len), Some(1_250));
     for params in [
+        json!({"items": vec![0; 1_251]}),
         json!({"items": vec![0; 2_000]}),
         json!({}),
         json!(null),
