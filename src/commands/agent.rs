@@ -220,7 +220,7 @@ async fn serve(profile: Profile, host: Host, interruption: &Interruption) -> Exi
         let output =
             streams::output().map_err(|error| format!("stdout cannot be written: {error}"))?;
         match profile {
-            Profile::Acp => acp::serve(Arc::clone(&host), input, output, cancel)
+            Profile::Acp => Box::pin(acp::serve(Arc::clone(&host), input, output, cancel))
                 .await
                 .map_err(|error| error.to_string()),
             _ => {

@@ -110,12 +110,13 @@ impl PluginName {
     /// JSON Schema of its configuration; none if it takes none.
     pub fn config_schema(self) -> Option<Value> {
         let schema = match self {
-            Self::FsLocal | Self::SubprocessLocal | Self::Lsp => return None,
+            Self::FsLocal | Self::SubprocessLocal | Self::Lsp | Self::ReadBeforeWrite => {
+                return None;
+            }
             Self::LspStdio => schema_for!(LspStdioConfig),
             Self::ToolLsp => schema_for!(ToolLspConfig),
             Self::TimeoutPolicy => schema_for!(TimeoutPolicyConfig),
             Self::ToolFs => schema_for!(ToolFsConfig),
-            Self::ReadBeforeWrite => return None,
             Self::CodeMode => schema_for!(CodeModeConfig),
             Self::WorkspaceContext => schema_for!(WorkspaceContextConfig),
         };

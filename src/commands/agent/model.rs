@@ -159,7 +159,11 @@ fn over_http(
     let model = OpenAiModel::new(config, |name| shell.variable(name).map(str::to_owned));
     match model {
         Ok(model) => Ok(Arc::new(model)),
-        Err(error) => Err(format!("--model openai: {error}")),
+        Err(error) => {
+            // The keys of the configuration, as they are typed here.
+            let told = error.to_string().replace("apiKeyEnv", "--key-from");
+            Err(format!("--model openai: {told}"))
+        }
     }
 }
 

@@ -244,7 +244,11 @@ impl Server {
     ) -> Result<NewSessionResponse, Error> {
         self.has_room()?;
         let cwd = directory(&request.cwd)?;
-        let agent = self.host.open(Some(cwd)).await.map_err(not_opened)?;
+        let agent = self
+            .host
+            .open(Some(cwd))
+            .await
+            .map_err(|error| not_opened(&error))?;
         let id = self.add(editor, agent)?.0;
         let answer = NewSessionResponse::new(id);
         Ok(match unused(&request.mcp_servers) {
@@ -261,7 +265,11 @@ impl Server {
         self.has_room()?;
         let cwd = directory(&request.cwd)?;
         let id = &*request.session_id.0;
-        let agent = self.host.resume(id).await.map_err(not_opened)?;
+        let agent = self
+            .host
+            .resume(id)
+            .await
+            .map_err(|error| not_opened(&error))?;
         let begun_in = agent.session().header().cwd.clone().unwrap_or_default();
         if Path::new(cwd) != Path::new(&begun_in) {
             return Err(invalid(format!(
@@ -368,7 +376,7 @@ fn unused(servers: &[McpServer]) -> Option<Map<String, Value>> {
     Some(Map::from_iter([("note".to_owned(), json!(told))]))
 }
 
-fn not_opened(error: OpenError) -> Error {
+fn not_opened(error: &OpenError) -> Error {
     Error::new(-32602, error.to_string()).data(json!({"code": error.code()}))
 }
 

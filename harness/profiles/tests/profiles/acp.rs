@@ -73,39 +73,41 @@ async fn serving<T>(
         news,
     };
     let hears = told.clone();
-    let editor = Client
-        .v1()
-        .name("editor")
-        .on_receive_notification(
-            async move |notification: SessionNotification, _agent| {
-                let value = serde_json::to_value(notification.update).unwrap();
-                hears.all.lock().unwrap().push(value.clone());
-                let _ = hears.news.send(value);
-                Ok(())
-            },
-            on_receive_notification!(),
-        )
-        .on_receive_request(
-            async move |request: RequestPermissionRequest, responder, _agent| {
-                let chosen = request
-                    .options
-                    .iter()
-                    .find(|option| &*option.option_id.0 == person.0)
-                    .unwrap();
-                responder.respond(RequestPermissionResponse::new(
-                    RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(
-                        chosen.option_id.clone(),
-                    )),
-                ))
-            },
-            on_receive_request!(),
-        )
-        .connect_with(transport(theirs), async |agent: ConnectionTo<Agent>| {
-            play(agent, told, coming).await
-        });
+    let editor = Box::pin(
+        Client
+            .v1()
+            .name("editor")
+            .on_receive_notification(
+                async move |notification: SessionNotification, _agent| {
+                    let value = serde_json::to_value(notification.update).unwrap();
+                    hears.all.lock().unwrap().push(value.clone());
+                    let _ = hears.news.send(value);
+                    Ok(())
+                },
+                on_receive_notification!(),
+            )
+            .on_receive_request(
+                async move |request: RequestPermissionRequest, responder, _agent| {
+                    let chosen = request
+                        .options
+                        .iter()
+                        .find(|option| &*option.option_id.0 == person.0)
+                        .unwrap();
+                    responder.respond(RequestPermissionResponse::new(
+                        RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(
+                            chosen.option_id.clone(),
+                        )),
+                    ))
+                },
+                on_receive_request!(),
+            )
+            .connect_with(transport(theirs), async |agent: ConnectionTo<Agent>| {
+                play(agent, told, coming).await
+            }),
+    );
     let host = Arc::clone(&mounted.host);
-    let server = acp::serve(host, BufReader::new(input), output, cancel);
-    let (served, played) = within("the end", async { tokio::join!(server, editor) }).await;
+    let agent = Box::pin(acp::serve(host, BufReader::new(input), output, cancel));
+    let (served, played) = within("the end", async { tokio::join!(agent, editor) }).await;
     assert!(mounted.is_disposed(), "what was mounted is there no more");
     (served, played)
 }

@@ -116,10 +116,10 @@ where
         kept: VecDeque::new(),
     };
     let host = std::sync::Arc::clone(&mounted.host);
-    let server = sdk::serve(host, BufReader::new(input), output, limits, cancel);
-    let (served, ()) = within("the end", async { tokio::join!(server, play(client)) }).await;
+    let serving = sdk::serve(host, BufReader::new(input), output, limits, cancel);
+    let (ended, ()) = within("the end", async { tokio::join!(serving, play(client)) }).await;
     assert!(mounted.is_disposed(), "what was mounted is there no more");
-    served
+    ended
 }
 
 async fn sdk(replies: Vec<ScriptedReply>, folder: Option<&Path>) -> Mounted {
