@@ -381,7 +381,7 @@ fn demanded(check: &Outcome) -> String {
 }
 
 /// What came of a call, in the form in which the demands on it are written.
-fn got_of(check: &Outcome, settled: Option<&Settled>, context: Context<'_>) -> String {
+fn got_of(check: &Outcome, settled: Option<&Settled>, context: &Context<'_>) -> String {
     let Some(Ok(value)) = settled else {
         return describe(settled);
     };
@@ -412,7 +412,7 @@ fn got_of(check: &Outcome, settled: Option<&Settled>, context: Context<'_>) -> S
 }
 
 /// `file:line:column-line:column` for a location that has no more to it.
-fn as_written(found: &Value, context: Context<'_>) -> Value {
+fn as_written(found: &Value, context: &Context<'_>) -> Value {
     let written = || {
         let members = found.as_object()?;
         let uri = found["uri"].as_str()?;
