@@ -31,7 +31,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str); 15] = files![
+const FILES: [(&str, &str); 16] = files![
     "seam",
     "config",
     "environment",
@@ -47,6 +47,7 @@ const FILES: [(&str, &str); 15] = files![
     "tool",
     "runtime",
     "instructions",
+    "instructions-in-detail",
 ];
 
 impl Mutants {

@@ -525,6 +525,8 @@ pub fn select(filters: &[String]) -> Vec<(String, Mutant)> {
             filters.is_empty()
                 || filters
                     .iter()
+                    // As a folder of the suite is named.
+                    .map(|filter| filter.trim_end_matches('/'))
                     .any(|filter| mutant.name.starts_with(filter) || file.starts_with(filter))
         })
         .map(|(file, mutant)| (file.to_owned(), mutant.clone()))

@@ -60,8 +60,11 @@ pub async fn run_case(
             sound: true,
             interrupted: false,
         },
-        None => match Driver::new(case, subject, setup, tampering) {
-            Ok(driver) => driver.run(case, began).await,
+        // A case under way is large; whoever waits for it need not be.
+        None => match Driver::new(case, subject, setup, tampering)
+            .map(|driver| Box::pin(driver.run(case, began)))
+        {
+            Ok(running) => running.await,
             Err(stop) => Ran {
                 result: result(case, judgement_of(&case.scenario, stop)),
                 sound: true,

@@ -166,14 +166,12 @@ pub(in super::super) async fn control(
         "filesystem" => {
             let Files { state } = params::read(op, params)?;
             let present = state == Presence::Present;
-            return match harness.mounted() {
-                Ok(mounted) => mounted.plugins.files(present).await,
-                // It holds for the next mount.
-                Err(_) => {
-                    harness.arranged().without_files(!present);
-                    Ok(nothing())
-                }
-            };
+            if let Ok(mounted) = harness.mounted() {
+                return mounted.plugins.files(present).await;
+            }
+            // It holds for the next mount.
+            harness.arranged().without_files(!present);
+            return Ok(nothing());
         }
         "provider_fault" => {
             let ProviderFault {

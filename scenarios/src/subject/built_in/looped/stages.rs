@@ -226,7 +226,7 @@ impl PreStep for Step {
             StepHow::Strip if !self.outer => next.run(stripped(batch)).await,
             StepHow::Strip => Ok(match next.run(batch).await? {
                 PreStepDecision::Enter(messages) => PreStepDecision::Enter(stripped(messages)),
-                rejected => rejected,
+                rejected @ PreStepDecision::Reject(_) => rejected,
             }),
         }
     }

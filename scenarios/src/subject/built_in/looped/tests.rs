@@ -62,13 +62,13 @@ impl Bench {
             .expect("it is carried out")
     }
 
-    fn turn_params(&self, replies: Value) -> Value {
+    fn turn_params(&self, replies: &Value) -> Value {
         let session = json!({"id": "main", "cwd": self.path("")});
         json!({"prompt": "Read it", "replies": replies, "session": session})
     }
 
     async fn turn(&self, replies: Value) -> TurnOutcome {
-        let ended = self.ask("turn", self.turn_params(replies)).await;
+        let ended = self.ask("turn", self.turn_params(&replies)).await;
         serde_json::from_value(ended.expect("a turn has an outcome")).unwrap()
     }
 }
@@ -118,7 +118,7 @@ async fn a_turn_is_given_up_where_the_case_has_it() {
     let bench = Bench::new(Value::Null).await;
     for what in ["model", "tool", "tool_result", "step", "read"] {
         bench.control(json!({"op": "hold", "what": what})).await;
-        let (id, turn) = bench.start("turn", bench.turn_params(reading())).await;
+        let (id, turn) = bench.start("turn", bench.turn_params(&reading())).await;
         let held = bench
             .control(json!({"op": "wait_held", "what": what}))
             .await;
