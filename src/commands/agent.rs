@@ -31,8 +31,8 @@ use crate::streams;
 /// program that speaks JSON-RPC 2.0, one message a line; acp serves an editor that speaks the Agent
 /// Client Protocol.
 ///
-/// Models: scripted:FILE says what a script has it say and checks what it is asked;
-/// openai:MODEL[@BASE_URL] asks a server for chat completions, <https://api.deepseek.com> unless
+/// Models: `scripted:FILE` says what a script has it say and checks what it is asked;
+/// `openai:MODEL[@BASE_URL]` asks a server for chat completions, <https://api.deepseek.com> unless
 /// another is named, with the key of the variable that --key-from names.
 ///
 /// Exit status of headless: 0 with an answer; 1 where the turn ended without one, by a policy, a
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "P", default_value = Profile::Headless.as_str(),
           value_parser = clap::builder::PossibleValuesParser::new(Profile::ALL.map(Profile::as_str)))]
     profile: String,
-    /// What answers: scripted:FILE or openai:MODEL[@BASE_URL]
+    /// What answers: `scripted:FILE` or `openai:MODEL[@BASE_URL]`
     #[arg(long, value_name = "MODEL")]
     model: ModelName,
     /// The variable that holds the key of the model's server; its name must have KEY, TOKEN, SECRET
@@ -219,17 +219,15 @@ async fn serve(profile: Profile, host: Host, interruption: &Interruption) -> Exi
         let input = streams::input().map_err(|error| format!("stdin cannot be read: {error}"))?;
         let output =
             streams::output().map_err(|error| format!("stdout cannot be written: {error}"))?;
-        match profile {
-            Profile::Acp => Box::pin(acp::serve(Arc::clone(&host), input, output, cancel))
+        if profile == Profile::Acp {
+            return Box::pin(acp::serve(Arc::clone(&host), input, output, cancel))
                 .await
-                .map_err(|error| error.to_string()),
-            _ => {
-                let limits = sdk::Limits::default();
-                sdk::serve(Arc::clone(&host), input, output, limits, cancel)
-                    .await
-                    .map_err(|error| error.to_string())
-            }
+                .map_err(|error| error.to_string());
         }
+        let limits = sdk::Limits::default();
+        sdk::serve(Arc::clone(&host), input, output, limits, cancel)
+            .await
+            .map_err(|error| error.to_string())
     };
     tokio::select! {
         biased;
