@@ -80,6 +80,7 @@
 //! | `load_host` | `name`, `host`: loads another host plugin on the same seam (CFG-4…6). Can be cancelled like a mount |
 //! | `unload_host` | `name`: unloads it (SEAM-6, SEAM-12, DIS-1) |
 //! | `drop` | `panic`: drops the runtime without disposal, in the course of a panic if told so (DIS-6). Answered when it is dropped; its servers end after that. Nothing is mounted then |
+//! | `deployment` | `text`: mounts what a deployment file of this text says, beside whatever is mounted, and disposes of it → `{plugins, tools}`: the names of the plugins, the base first and then in the order of the rows, and those of the tools. Fails as reading or mounting it fails, with the file named `cordis.yml` (RUN-3) |
 //! | `describe_tools` | → `{tools: [{name, description, parameters, timeoutMs?}], systemPrompt}`: what the model sees, and the budget it does not see (TOOL-1, TOOL-9, TOOL-10, TOOL-13) |
 
 mod built_in;

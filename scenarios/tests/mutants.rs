@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use dsh_scenarios::mutate::{Mutants, mutant_schema};
+use dsh_scenarios::mutate::{Mutants, mutant_schema, select};
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -98,4 +98,19 @@ fn what_is_no_mutant_is_refused_with_its_name() {
         let error = Mutants::parse([("x.yaml", text)]).unwrap_err().to_string();
         assert!(error.contains("x.yaml") && error.contains(told), "{error}");
     }
+}
+
+#[test]
+fn a_folder_of_the_suite_selects_the_mutants_of_the_same_name() {
+    let files = |filter: &str| -> BTreeSet<String> {
+        let selected = select(&[filter.to_owned()]);
+        selected.into_iter().map(|(file, _)| file).collect()
+    };
+    let both = [
+        "mutants/instructions-in-detail.yaml",
+        "mutants/instructions.yaml",
+    ];
+    assert_eq!(files("instructions/"), both.map(str::to_owned).into());
+    assert_eq!(files("instructions"), files("instructions/"));
+    assert!(files("no-such-folder/").is_empty());
 }

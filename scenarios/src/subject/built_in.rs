@@ -13,6 +13,7 @@ mod looped;
 mod mounted;
 mod params;
 mod plugins;
+mod rows;
 mod serve;
 mod stubs;
 #[cfg(test)]

@@ -12,11 +12,12 @@ use super::super::{CallError, UNSUPPORTED};
 use super::arranged::{Fault, FaultKind, Look, lock};
 use super::looped;
 use super::mounted::{Harness, failed};
+use super::rows;
 use super::stubs::{Register, Stub};
 use super::{INVALID_PARAMS, Outcome, nothing, params, refused};
 
 /// All of them.
-pub(super) const NAMES: [&str; 15] = [
+pub(super) const NAMES: [&str; 16] = [
     "register",
     "unregister",
     "release_provider",
@@ -30,6 +31,7 @@ pub(super) const NAMES: [&str; 15] = [
     "other_world",
     "load_host",
     "unload_host",
+    "deployment",
     "describe_tools",
     "drop",
 ];
@@ -163,6 +165,7 @@ pub(super) async fn control(harness: &Harness, params: Value, cancel: Cancel) ->
             let UnloadHost { name } = params::read("unload_host", params)?;
             harness.mounted()?.unload_host(&name).await
         }
+        "deployment" => rows::deployment(params, &cancel).await,
         "describe_tools" => {
             let NoParams {} = params::read("describe_tools", params)?;
             describe_tools(harness).await
