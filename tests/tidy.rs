@@ -18,7 +18,7 @@ const MAY_DEPEND_ON: [(&str, &[&str]); 21] = [
     ("dsh-subprocess", &["dsh-kernel"]),
     ("dsh-session", &["dsh-kernel"]),
     ("dsh-tools", &["dsh-kernel", "dsh-session"]),
-    ("dsh-agent", &["dsh-kernel", "dsh-session"]),
+    ("dsh-agent", &["dsh-kernel", "dsh-session", "dsh-tools"]),
     ("dsh-lsp", &["dsh-kernel"]),
     (
         "dsh-lsp-stdio",
@@ -459,8 +459,14 @@ fn plugins_touch_files_and_processes_through_services() {
     let mut files = production_sources();
     files.retain(|name, _| {
         name.starts_with("harness/")
-            // A session's own file is no file of the workspace: no tool and no policy stands before it.
-            && !["harness/fs/", "harness/subprocess/", "harness/session/src/store"]
+            // A session's own file, and a script in a model's place, are no files of the workspace:
+            // no tool and no policy stands before them.
+            && ![
+                "harness/fs/",
+                "harness/subprocess/",
+                "harness/session/src/store",
+                "harness/agent/src/scripted.rs",
+            ]
                 .iter()
                 .any(|own| name.starts_with(own))
     });
@@ -682,6 +688,8 @@ fn documented_commands() -> Vec<(String, Vec<String>)> {
             continue;
         }
         let mut fenced = false;
+        // A line that ends in a backslash goes on in the next one.
+        let text = text.replace("\\\n", " ");
         for line in text.lines() {
             let code = line.trim();
             fenced ^= code.starts_with("```");

@@ -163,7 +163,7 @@ fn rows_of_files_and_instructions_are_read_or_refused() {
     let error = wrong(&row("dsh-workspace-context", "{maxBytes: x}"));
     assert!(error.problem().contains("maxBytes"), "{error}");
     let error = wrong(&row("dsh-workspace-context", "{dshHome: ~/x, maxBytes: x}"));
-    assert!(error.problem().contains("maxBytes: "), "{error}");
+    assert!(error.problem().contains("maxBytes must be"), "{error}");
     let error = wrong("- name: dsh-workspace-context\n");
     assert!(error.problem().contains("maxBytes"), "{error}");
 }

@@ -710,18 +710,18 @@ async fn a_watched_service_comes_and_goes_without_the_watcher() {
         async { Ok(()) }.boxed()
     });
     let watcher = kernel.mount(watcher).await.expect("it needs nothing");
-    let watched = lock(&slot).clone().expect("it has started");
-    assert!(watched.current().is_none());
+    let seen = lock(&slot).clone().expect("it has started");
+    assert!(seen.current().is_none());
 
     let provider = logging("provider", &log, vec![], vec![key::<One>()]);
     let provider = kernel.mount(provider).await.expect("mounted");
-    assert!(watched.current().is_some());
+    assert!(seen.current().is_some());
     assert_eq!(kernel.state(&watcher), PluginState::Started);
 
     kernel.unmount(&provider).await.expect("unmounted");
-    assert!(watched.current().is_none());
+    assert!(seen.current().is_none());
     assert_eq!(kernel.state(&watcher), PluginState::Started);
     log.expect(&["+provider", "-provider"]);
     kernel.dispose().await.expect("disposed");
-    assert!(watched.current().is_none());
+    assert!(seen.current().is_none());
 }

@@ -231,6 +231,7 @@ mod tests {
         }
         assert!(claimed("query", Profile::Transient));
         assert!(!claimed("query", Profile::Tool));
-        assert!(!claimed("turn", Profile::Runtime));
+        assert!(claimed("turn", Profile::Runtime));
+        assert!(!claimed("turn", Profile::Tool));
     }
 }

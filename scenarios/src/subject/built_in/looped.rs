@@ -263,14 +263,22 @@ impl Loops {
         let path = self.kept_as(id, open.resumed)?;
         let unkept = |error: String| refused("SESSION_STORE", error);
         if open.resumed == 0 {
-            SessionStore::attach(&path, &open.session)
+            // A copy is what is kept: the session itself outlives this, and would hold its file.
+            let all = open.session.read(Log::last_seq);
+            let copy = open.session.fork(all, open.session.header().clone());
+            let copy = copy.map_err(|error| unkept(error.to_string()))?;
+            SessionStore::attach(&path, &copy)
+                .await
+                .map_err(|error| unkept(error.to_string()))?;
+            copy.sync()
+                .await
+                .map_err(|error| unkept(error.to_string()))?;
+        } else {
+            open.session
+                .sync()
                 .await
                 .map_err(|error| unkept(error.to_string()))?;
         }
-        open.session
-            .sync()
-            .await
-            .map_err(|error| unkept(error.to_string()))?;
         let next = self.kept_as(id, open.resumed + 1)?;
         copy(&path, &next, cwd, torn).map_err(|error| unkept(error.to_string()))?;
         between.await?;
