@@ -194,8 +194,12 @@ pub struct LoggedResult {
     /// The stable code of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The canonical value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The canonical value. One that is null is a value.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub value: Option<Value>,
     /// What the model reads.
     pub content: Vec<ContentBlock>,
@@ -203,4 +207,11 @@ pub struct LoggedResult {
     /// result of a call that it did not make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+}
+
+/// A member that is there, null too.
+pub fn present<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }

@@ -32,7 +32,7 @@ mod view;
 mod tests;
 
 pub use content::{ContentBlock, ContextMessage, MessageSource, ToolCall, ToolSchema};
-pub use event::{AssistantMessage, Ending, Event, EventBody, LoggedResult, Usage};
+pub use event::{AssistantMessage, Ending, Event, EventBody, LoggedResult, Usage, present};
 pub use header::SessionHeader;
 pub use limit::{MAX_DEPTH, MAX_LINE, is_loggable, is_shallow};
 pub use log::{AppendError, INTERRUPTED, Log, RebuildError};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dsh_kernel::Event;
-use dsh_session::{ContentBlock, ContextMessage, Session, ToolCall};
+use dsh_session::{ContentBlock, ContextMessage, Session, ToolCall, present};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -22,8 +22,12 @@ pub struct ToolResult {
     /// The stable code of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The canonical value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The canonical value. One that is null is a value.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub value: Option<Value>,
     /// What the model reads: the rendered value, or the failure's message.
     pub content: Vec<ContentBlock>,

@@ -285,3 +285,26 @@ fn the_kind_of_a_source_is_its_own() {
         r#"{"kind":"prompt"}"#
     );
 }
+
+/// RUN-11: a result whose value is null has a value, also when it was read back.
+#[test]
+fn a_value_that_is_null_is_a_value() {
+    let result = |value: Option<serde_json::Value>| crate::LoggedResult {
+        call_id: "c".to_owned(),
+        name: "t".to_owned(),
+        is_error: false,
+        code: None,
+        value,
+        content: Vec::new(),
+        parent: None,
+    };
+    for value in [
+        None,
+        Some(serde_json::Value::Null),
+        Some(serde_json::json!(0)),
+    ] {
+        let written = serde_json::to_string(&result(value.clone())).unwrap();
+        let read: crate::LoggedResult = serde_json::from_str(&written).unwrap();
+        assert_eq!(read.value, value, "{written}");
+    }
+}
