@@ -99,6 +99,16 @@ pub(crate) fn seed() -> u64 {
         .map_or(1, |since| u64::from(since.subsec_micros()))
 }
 
+/// Now, in microseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "this is the outer shell")]
+pub(crate) fn unix_us() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+        })
+}
+
 /// Seconds since 1970 as `2026-07-15T12:34:56Z`.
 fn rfc3339(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
@@ -122,6 +132,14 @@ fn rfc3339(seconds: u64) -> String {
 /// The text of a file that has at most `most` bytes, also where it is a device or a pipe that never
 /// ends. `what` the file is to be is named where it is larger.
 pub(crate) fn read_text(path: &Path, most: u64, what: &str) -> Result<String, String> {
+    String::from_utf8(read_bytes(path, most, what)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("it is not UTF-8 text (first invalid byte at offset {at})")
+    })
+}
+
+/// The same, of a file that need not be text.
+pub(crate) fn read_bytes(path: &Path, most: u64, what: &str) -> Result<Vec<u8>, String> {
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     let mut text = Vec::new();
     file.take(most + 1)
@@ -132,10 +150,7 @@ pub(crate) fn read_text(path: &Path, most: u64, what: &str) -> Result<String, St
             "it is larger than {most} bytes, the most that {what} may have"
         ));
     }
-    String::from_utf8(text).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        format!("it is not UTF-8 text (first invalid byte at offset {at})")
-    })
+    Ok(text)
 }
 
 /// Runs `work`; a panic is told as what it is, a fault of this program. What `work` owned is gone

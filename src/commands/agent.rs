@@ -3,9 +3,10 @@
 mod headless;
 mod model;
 mod servers;
+mod trajectory;
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use dsh_e2e::RecordingSubprocess;
 use dsh_harness::agent::LoopOptions;
@@ -21,7 +22,7 @@ use crate::artifacts::Artifacts;
 use crate::cli::Global;
 use crate::exit::Exit;
 use crate::output::complain;
-use crate::shell::{Shell, compact_date};
+use crate::shell::{Shell, compact_date, unix_us};
 use crate::signals::{Interruption, interruptible_reader};
 use crate::streams;
 
@@ -47,6 +48,8 @@ Examples:
       --session run.jsonl \"Explain src/main.rs\"
   dsh-conform agent --model openai:deepseek-chat --resume run.jsonl \\
       \"And its tests?\"
+  dsh-conform agent --model openai:deepseek-chat --server pyright \\
+      --trajectory run.html \"Who calls main?\"
   dsh-conform agent --profile acp --model openai:local@http://127.0.0.1:8080/v1")]
 pub(crate) struct Args {
     /// How the agent is used
@@ -87,6 +90,10 @@ pub(crate) struct Args {
     /// Record what passes between the harness and its language servers, for audit
     #[arg(long, value_name = "FILE")]
     wire: Option<PathBuf>,
+    /// headless: write the session and what passed on the wire as one HTML page, also where the run
+    /// fails or is given up
+    #[arg(long, value_name = "FILE")]
+    trajectory: Option<PathBuf>,
     /// headless: what to do; - reads it from stdin
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
@@ -110,6 +117,7 @@ impl Args {
             ("--session", self.session.is_some()),
             ("--resume", self.resume.is_some()),
             ("--cwd", self.cwd.is_some()),
+            ("--trajectory", self.trajectory.is_some()),
         ];
         let given = only_headless.into_iter().find(|(_, given)| *given);
         match given {
@@ -131,20 +139,41 @@ pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {
         return usage(&problem);
     }
     interruptible_reader(|interruption| async move {
-        let recorder = args.wire.is_some().then(Recorder::new);
+        let recorder = recorder(&args);
+        let session = OnceLock::new();
         let exit = match host(shell, &args, recorder.as_ref(), &interruption).await {
             Ok((host, models)) => match args.profile() {
                 Profile::Headless => {
-                    headless::run(shell, global, &args, host, &models, &interruption).await
+                    let run =
+                        headless::run(shell, global, &args, host, &models, &interruption, &session);
+                    run.await
                 }
                 _ => serve(args.profile(), host, &interruption).await,
             },
             Err(exit) => exit,
         };
-        match (&args.wire, recorder) {
-            (Some(file), Some(recorder)) => keep(shell, file, &recorder, exit),
+        let Some(recorder) = recorder else {
+            return exit;
+        };
+        let exit = match &args.wire {
+            Some(file) => keep(shell, file, &recorder, exit),
+            None => exit,
+        };
+        match (&args.trajectory, session.into_inner()) {
+            (Some(file), Some(session)) => trajectory::keep(shell, file, &session, &recorder, exit),
             _ => exit,
         }
+    })
+}
+
+/// Records what passes on the wire if that is kept or shown, on a clock that is tied to the
+/// session's.
+fn recorder(args: &Args) -> Option<Recorder> {
+    let wanted = args.wire.is_some() || args.trajectory.is_some();
+    wanted.then(|| {
+        let recorder = Recorder::new();
+        recorder.emit(None, dsh_reports::clock(unix_us()));
+        recorder
     })
 }
 
@@ -243,15 +272,20 @@ async fn serve(profile: Profile, host: Host, interruption: &Interruption) -> Exi
 }
 
 /// Writes what passed on the wire.
-fn keep(shell: &Shell, file: &std::path::Path, recorder: &Recorder, exit: Exit) -> Exit {
+fn keep(shell: &Shell, file: &Path, recorder: &Recorder, exit: Exit) -> Exit {
     let mut text = Vec::new();
-    let written = recorder
+    let text = recorder
         .write_jsonl(&mut text)
         .map_err(|error| error.to_string())
-        .and_then(|()| String::from_utf8(text).map_err(|error| error.to_string()))
-        .and_then(|text| {
-            Artifacts::write(&shell.absolute(file), &text).map_err(|error| error.to_string())
-        });
+        .and_then(|()| String::from_utf8(text).map_err(|error| error.to_string()));
+    write(shell, file, text, exit)
+}
+
+/// Writes a file of the run, and lets the status say where that is not possible.
+fn write(shell: &Shell, file: &Path, text: Result<String, String>, exit: Exit) -> Exit {
+    let written = text.and_then(|text| {
+        Artifacts::write(&shell.absolute(file), &text).map_err(|error| error.to_string())
+    });
     match written {
         Ok(()) => exit,
         Err(problem) => {

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use dsh_reports::Report;
 
+use crate::artifacts::Artifacts;
 use crate::cli::Global;
 use crate::exit::Exit;
 use crate::forms::{Delivery, Form};
-use crate::output::complain;
-use crate::shell::{Shell, read_text};
+use crate::output::{complain, say};
+use crate::shell::{Shell, read_bytes, read_text};
 
 /// The most bytes that a report may have.
 const MAX_BYTES: u64 = 256_000_000;
@@ -19,7 +20,8 @@ const MAX_BYTES: u64 = 256_000_000;
 Examples:
   dsh-conform report merge shard-1.json shard-2.json --out whole.json
   dsh-conform report merge shard-*.json --format markdown
-  dsh-conform report render whole.json --format junit --out whole.xml")]
+  dsh-conform report render whole.json --format junit --out whole.xml
+  dsh-conform report trajectory run.jsonl --wire wire.jsonl --out run.html")]
 pub(crate) enum Command {
     /// Join the reports of shards into one, with the counts and the conclusion of the whole
     ///
@@ -32,6 +34,21 @@ pub(crate) enum Command {
         files: Vec<PathBuf>,
         #[command(flatten)]
         to: Json,
+    },
+    /// Show a session of an agent as one HTML page: input, model and tools over time
+    ///
+    /// The page needs nothing but itself. With a recording of the wire that was made by the same
+    /// run, each call of the lsp tool shows its frames.
+    Trajectory {
+        /// A session as `agent --session` writes it
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// A recording as `agent --wire` writes it
+        #[arg(long, value_name = "FILE")]
+        wire: Option<PathBuf>,
+        /// The page's file, in place of stdout
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
     },
     /// Show a report in another form
     Render {
@@ -69,6 +86,15 @@ pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
     let (format, out, report) = match command {
         Command::Merge { files, to } => (&to.format, &to.out, merged(shell, files)),
         Command::Render { file, to } => (&to.format, &to.out, read(shell, file)),
+        Command::Trajectory { file, wire, out } => {
+            return match page(shell, file, wire.as_deref()) {
+                Ok(page) => leave(shell, out.as_deref(), &page),
+                Err(message) => {
+                    complain(&format!("error: {message}"));
+                    Exit::Usage
+                }
+            };
+        }
     };
     let delivered = report.and_then(|report| {
         let delivery = Delivery::planned(format, out.as_deref(), global.color)?
@@ -114,4 +140,44 @@ fn read(shell: &Shell, file: &Path) -> Result<Report, String> {
     let text = read_text(&shell.absolute(file), MAX_BYTES, "a report")
         .map_err(|why| format!("cannot read {}: {why}", file.display()))?;
     dsh_reports::read(&text).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// The page of a session.
+fn page(shell: &Shell, file: &Path, wire: Option<&Path>) -> Result<String, String> {
+    // A line that was being written when the writer ended may end within a character.
+    let bytes = read_bytes(&shell.absolute(file), MAX_BYTES, "a session")
+        .map_err(|why| format!("cannot read {}: {why}", file.display()))?;
+    let session = dsh_reports::read_session(&bytes)
+        .map_err(|error| format!("{}: {error}", file.display()))?;
+    let recording = match wire {
+        None => None,
+        Some(wire) => {
+            let bytes = read_bytes(&shell.absolute(wire), MAX_BYTES, "a recording")
+                .map_err(|why| format!("cannot read {}: {why}", wire.display()))?;
+            let events = dsh_transcript::jsonl::read(&bytes[..])
+                .map_err(|error| format!("{}: {error}", wire.display()))?;
+            Some(events)
+        }
+    };
+    for note in session.notes() {
+        complain(&format!("warning: {}: {note}", file.display()));
+    }
+    dsh_reports::render_trajectory(&session, recording.as_deref())
+        .map_err(|error| error.to_string())
+}
+
+fn leave(shell: &Shell, out: Option<&Path>, page: &str) -> Exit {
+    let Some(file) = out else {
+        return match say(page) {
+            Ok(()) => Exit::Fine,
+            Err(_) => Exit::NotCarriedOut,
+        };
+    };
+    match Artifacts::write(&shell.absolute(file), page) {
+        Ok(()) => Exit::Fine,
+        Err(error) => {
+            complain(&format!("error: cannot write {}: {error}", file.display()));
+            Exit::NotCarriedOut
+        }
+    }
 }

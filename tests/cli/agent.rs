@@ -381,3 +381,89 @@ fn the_end_of_stdin_ends_a_served_run() {
         }
     }
 }
+
+/// The same page comes of a run itself and of what it kept; it shows the frames of the `lsp` call.
+#[test]
+fn a_run_is_shown_as_a_page() {
+    let desk = Desk::new();
+    let kept = ["--session", "run.jsonl", "--wire", "wire.jsonl"];
+    let mut further = vec!["--trajectory", "run.html"];
+    further.extend(kept);
+    run_sample(&desk, &further).ended(0);
+    let read = |name: &str| std::fs::read_to_string(desk.path().join(name)).unwrap();
+    let page = read("run.html");
+    let call = page.find("goToDefinition main.fake 3 9").unwrap();
+    let frames = page.find("On the wire: ").unwrap();
+    assert!(call < frames);
+    let mut from = frames;
+    for entry in [
+        "initialize (request 1)",
+        "answer to initialize",
+        "textDocument/didOpen",
+        "textDocument/definition (request 2)",
+        "answer to textDocument/definition",
+        "textDocument/didClose",
+        "While no call ran",
+        "shutdown (request 3)",
+    ] {
+        from += page[from..]
+            .find(entry)
+            .unwrap_or_else(|| panic!("{entry}"));
+    }
+    let stored = ["report", "trajectory", "run.jsonl", "--wire", "wire.jsonl"];
+    assert_eq!(desk.run(&stored).ended(0).out, page);
+    let mut to_file = stored.to_vec();
+    to_file.extend(["--out", "again.html"]);
+    assert_eq!(desk.run(&to_file).ended(0).out, "");
+    assert_eq!(read("again.html"), page);
+    desk.run(&["audit", "wire.jsonl"]).ended(0);
+}
+
+#[test]
+fn a_run_that_fails_is_shown_as_a_page_too() {
+    let desk = Desk::new();
+    let model = script(
+        &desk,
+        &json!([{"error": {"code": "MODEL_GONE", "message": "it is gone"}}]),
+    );
+    let page = "run.html";
+    desk.run(&["agent", "--model", &model, "--trajectory", page, "Anybody?"])
+        .ended(3);
+    let page = std::fs::read_to_string(desk.path().join(page)).unwrap();
+    assert!(page.contains("failed: MODEL_GONE: it is gone"), "{page}");
+}
+
+#[test]
+fn what_gives_no_page_is_refused() {
+    let desk = Desk::new();
+    std::fs::write(desk.path().join("not.jsonl"), "hello\n").unwrap();
+    desk.run(&["report", "trajectory", "not.jsonl"])
+        .ended(2)
+        .err_has("not.jsonl: line 1 is no header of a session");
+    desk.run(&["report", "trajectory", "missing.jsonl"])
+        .ended(2)
+        .err_has("missing.jsonl");
+    let model = script(&desk, &json!([{"text": "Yes."}]));
+    desk.run(&[
+        "agent",
+        "--profile",
+        "sdk",
+        "--model",
+        &model,
+        "--trajectory",
+        "x.html",
+    ])
+    .ended(2)
+    .err_has("--trajectory is for the profile headless");
+    std::fs::write(desk.path().join("file"), "").unwrap();
+    desk.run(&[
+        "agent",
+        "--model",
+        &model,
+        "--trajectory",
+        "file/x.html",
+        "Anybody?",
+    ])
+    .ended(3)
+    .err_has("cannot write file/x.html");
+}

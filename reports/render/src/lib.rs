@@ -17,6 +17,7 @@ mod merge;
 mod model;
 mod read;
 mod text;
+mod trajectory;
 mod verdict;
 mod words;
 
@@ -34,6 +35,10 @@ pub use model::{
 };
 pub use read::{ReadError, read};
 pub use text::{TextOptions, duration, render_text};
+pub use trajectory::{
+    CLOCK, SESSION_FORMAT, SessionLog, SessionReadError, TrajectoryError, clock, read_session,
+    render_trajectory,
+};
 pub use verdict::{Level, Verdict};
 
 /// The report as JSON text, indented, with a final line end.

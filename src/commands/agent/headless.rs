@@ -2,11 +2,11 @@
 
 use std::io::Read as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use dsh_harness::agent::Agent;
 use dsh_harness::kernel::CancelReason;
-use dsh_harness::session::Ending;
+use dsh_harness::session::{Ending, Session};
 use dsh_profiles::{Answered, Host, OpenError, ending, event_line, headless, opening, progress};
 
 use super::model::Chosen;
@@ -20,6 +20,7 @@ use crate::signals::Interruption;
 /// The most bytes of a prompt that is read from stdin.
 const MOST: u64 = 16 << 20;
 
+/// Runs the prompt; `session` is told which session it runs in as soon as that is open.
 pub(super) async fn run(
     shell: &Shell,
     global: Global,
@@ -27,12 +28,14 @@ pub(super) async fn run(
     host: Host,
     models: &Chosen,
     interruption: &Interruption,
+    session: &OnceLock<Session>,
 ) -> Exit {
     let host = Arc::new(host);
     let work = async {
         let exit = match prompt(args).await {
             Ok(prompt) => match open(shell, args, &host).await {
                 Ok(agent) => {
+                    session.get_or_init(|| agent.session().clone());
                     answer(global, args, &host, agent, &prompt, models, interruption).await
                 }
                 Err(error) => {

@@ -294,6 +294,11 @@ impl Harness {
         if state.mounted.as_ref().is_some_and(is_it) {
             state.mounted = None;
             state.arranged = Arc::default();
+            // A session that was kept on disk has its file open for as long as it is there.
+            if let Some(held) = &mut state.held {
+                let session = held.session.take();
+                held.session = session.map(|session| Session::new(session.header().clone()));
+            }
         }
     }
 

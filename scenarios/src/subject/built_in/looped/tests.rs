@@ -163,6 +163,15 @@ async fn a_session_is_resumed_from_what_is_on_disk() {
     bench.ask("unmount", json!({})).await.unwrap();
     let left = std::fs::read_dir(bench.path("tmp")).unwrap().count();
     assert_eq!(left, 0, "what was kept is gone");
+    #[cfg(target_os = "linux")]
+    {
+        let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
+        let kept: Vec<_> = descriptors
+            .filter_map(|one| std::fs::read_link(one.ok()?.path()).ok())
+            .filter(|file| file.starts_with(bench.path("tmp")))
+            .collect();
+        assert!(kept.is_empty(), "still open: {kept:?}");
+    }
 }
 
 #[tokio::test]
