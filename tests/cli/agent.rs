@@ -107,7 +107,7 @@ fn the_wire_is_recorded_for_audit() {
 fn a_script_that_is_not_followed_is_told_with_its_place() {
     let desk = Desk::new();
     let folder = desk.path().display().to_string();
-    let mut run = |replies: Value, status: i32, words: &str| {
+    let run = |replies: Value, status: i32, words: &str| {
         let model = script(&desk, &replies);
         let said = desk
             .run(&["agent", "--model", &model, "--cwd", &folder, "hello"])
