@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use session::{Log, page};
 
 /// What is asked of the page in the browser, written where the test finds it.
-const PROBE: &str = r#"
+const PROBE: &str = r"
 (() => {
   const root = document.documentElement;
   const links = Array.from(document.querySelectorAll('a[data-item]'));
@@ -68,7 +68,7 @@ const PROBE: &str = r#"
   out.textContent = JSON.stringify(found);
   window.parent.document.body.append(out);
 })();
-"#;
+";
 
 /// Chromium, where there is one.
 #[expect(clippy::disallowed_methods, reason = "only CI has to have it")]
