@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use session::{Log, page};
 
 /// What is asked of the page in the browser, written where the test finds it.
-const PROBE: &str = r##"
+const PROBE: &str = r"
 (() => {
   const root = document.documentElement;
   const links = Array.from(document.querySelectorAll('a[data-item]'));
@@ -68,10 +68,11 @@ const PROBE: &str = r##"
   out.textContent = JSON.stringify(found);
   window.parent.document.body.append(out);
 })();
-"##;
+";
 
 /// Chromium, where there is one.
 #[expect(clippy::disallowed_methods, reason = "only CI has to have it")]
+#[expect(clippy::print_stderr, reason = "a skip is loud")]
 fn chromium() -> Option<&'static str> {
     let names = ["chromium", "chromium-browser", "google-chrome"];
     let found = names.into_iter().find(|name| {
@@ -97,15 +98,15 @@ fn found(chromium: &str, name: &str, page: &str, width: u32, dark: bool) -> Valu
     let folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{name}-{width}-{dark}"));
     let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("page.html"), page).unwrap();
+    std::fs::create_dir_all(&folder).expect("the browser and its folder work");
+    std::fs::write(folder.join("page.html"), page).expect("the browser and its folder work");
     // A window is never narrower than 500 px; a frame is.
     let frame = format!(
         "<!DOCTYPE html><body style='margin:0'><iframe src='page.html' \
          style='border:0;width:{width}px;height:900px'></iframe>"
     );
     let file: PathBuf = folder.join("frame.html");
-    std::fs::write(&file, frame).unwrap();
+    std::fs::write(&file, frame).expect("the browser and its folder work");
     let output = Command::new(chromium)
         .args([
             "--headless=new",
@@ -126,13 +127,16 @@ fn found(chromium: &str, name: &str, page: &str, width: u32, dark: bool) -> Valu
         .arg(format!("file://{}", file.display()))
         .stderr(Stdio::null())
         .output()
-        .unwrap();
-    let dom = String::from_utf8(output.stdout).unwrap();
-    std::fs::remove_dir_all(&folder).unwrap();
+        .expect("the browser and its folder work");
+    let dom = String::from_utf8(output.stdout).expect("the browser and its folder work");
+    std::fs::remove_dir_all(&folder).expect("the browser and its folder work");
     let start = "<pre id=\"found\">";
     let from = dom.rfind(start).expect("the probe ran") + start.len();
-    let json = &dom[from..from + dom[from..].find("</pre>").unwrap()];
-    serde_json::from_str(json).unwrap()
+    let json = &dom[from..from
+        + dom[from..]
+            .find("</pre>")
+            .expect("the browser and its folder work")];
+    serde_json::from_str(json).expect("the browser and its folder work")
 }
 
 /// A page with the probe behind its own script. The policy names the probe too, so that the page's
@@ -144,8 +148,8 @@ fn probed(page: &str, script: bool) -> String {
     let allowed = format!("script-src 'sha256-{digest}' ");
     let mut page = page.replacen("script-src ", &allowed, 1);
     if !script {
-        let from = page.rfind("<script>").unwrap();
-        let to = page.rfind("</script>").unwrap() + "</script>".len();
+        let from = page.rfind("<script>").expect("the page has a script");
+        let to = page.rfind("</script>").expect("the page has a script") + "</script>".len();
         page.replace_range(from..to, "");
     }
     page.replacen("</body>", &format!("<script>{PROBE}</script>\n</body>"), 1)
@@ -170,6 +174,7 @@ fn sample() -> Vec<u8> {
         );
     }
     log.message("prompt", &"漢".repeat(3000));
+    log.step(2);
     log.bytes()
 }
 

@@ -1,5 +1,7 @@
 //! Texts from outside, made fit for a page.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 /// The most bytes of one text that are shown while there is room.
@@ -93,7 +95,7 @@ pub(super) fn visible(text: &str) -> String {
             | '\u{feff}'
             | '\u{fff9}'..='\u{fffb}'
             | '\u{e0000}'..='\u{e007f}' => {
-                out.push_str(&format!("\u{2039}U+{:04X}\u{203a}", u32::from(char)));
+                let _ = write!(out, "\u{2039}U+{:04X}\u{203a}", u32::from(char));
             }
             _ => out.push(char),
         }

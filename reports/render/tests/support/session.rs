@@ -48,7 +48,10 @@ impl Log {
         self.seq += 1;
         let mut event = json!({"seq": self.seq, "atMs": self.at_ms, "type": kind});
         let members = event.as_object_mut().expect("it is an object");
-        members.extend(fields.as_object().expect("fields").clone());
+        let Value::Object(fields) = fields else {
+            panic!("fields are an object")
+        };
+        members.extend(fields);
         self.line(&event.to_string());
     }
 

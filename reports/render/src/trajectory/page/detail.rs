@@ -43,7 +43,7 @@ pub(super) struct Links {
 pub(super) struct Frames {
     pub(super) heading: String,
     pub(super) note: Option<&'static str>,
-    pub(super) frames: Vec<FrameView>,
+    pub(super) entries: Vec<FrameView>,
 }
 
 pub(super) struct FrameView {
@@ -389,7 +389,7 @@ fn frames(source: &Source<'_>, at: usize, room: &mut Room) -> Option<Frames> {
             "Other calls ran at the same time. What is marked ± may belong to one of them, and is \
              shown with each.",
         ),
-        frames,
+        entries: frames,
     })
 }
 
@@ -425,15 +425,17 @@ pub(super) fn servers(source: &Source<'_>, room: &mut Room) -> Vec<Server> {
             .filter_map(|passed| frame(passed, None, room))
             .collect();
         let wire = (!frames.is_empty()).then(|| Frames {
-            heading: match source.wire.aligned {
-                true => format!(
-                    "While no call ran: {}",
-                    count(frames.len(), "entry", "entries")
-                ),
-                false => format!("On the wire: {}", count(frames.len(), "entry", "entries")),
-            },
+            heading: format!(
+                "{}: {}",
+                if source.wire.aligned {
+                    "While no call ran"
+                } else {
+                    "On the wire"
+                },
+                count(frames.len(), "entry", "entries")
+            ),
             note: None,
-            frames,
+            entries: frames,
         });
         Server {
             number: process.number,

@@ -180,10 +180,9 @@ fn ending(outcome: Option<&Outcome>, what: &str) -> Ending {
         _ => "bad",
     };
     let mut text = clipped(&outcome.status, 40);
-    for part in [&outcome.code, &outcome.reason, &outcome.message] {
-        if let Some(part) = part {
-            let _ = write!(text, ": {}", clipped(part, 400));
-        }
+    let parts = [&outcome.code, &outcome.reason, &outcome.message];
+    for part in parts.into_iter().flatten() {
+        let _ = write!(text, ": {}", clipped(part, 400));
     }
     Ending {
         class,
