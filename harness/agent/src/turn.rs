@@ -11,12 +11,12 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::time::Duration;
 
-use dsh_kernel::{Cancel, CancelReason, panic_message};
+use dsh_kernel::{Cancel, CancelReason, Subscription, panic_message};
 use dsh_session::{
     AppendError, AssistantMessage, ContentBlock, ContextMessage, Ending, EventBody, LoggedResult,
     ModelRequest, ToolCall, Usage, is_shallow,
 };
-use dsh_tools::{ToolError, ToolResult};
+use dsh_tools::{ResultReady, ToolError, ToolResult};
 use futures::{FutureExt as _, StreamExt as _, stream};
 
 use crate::agent::Inner;
@@ -358,6 +358,7 @@ impl<'a> Turn<'a> {
             .iter()
             .map(|call| agent.shared.tools.is_concurrency_safe(call))
             .collect();
+        let _nested = self.log_nested();
         let parallel = agent.options.max_parallel_calls.max(1);
         let mut contexts: Vec<ContextMessage> = Vec::new();
         let mut calls = calls.into_iter().enumerate();
@@ -375,6 +376,54 @@ impl<'a> Turn<'a> {
             self.log(EventBody::UserMessage { source, content })?;
         }
         Ok(())
+    }
+
+    /// Logs the calls that tools make, each with its result when it has one (RUN-15). The model sees
+    /// neither; whoever reads the log sees what a script did.
+    fn log_nested(&self) -> Subscription {
+        let session = self.agent.session.clone();
+        self.agent
+            .shared
+            .events
+            .subscribe(move |event: &ResultReady| {
+                let own = event
+                    .session
+                    .as_ref()
+                    .is_some_and(|other| other.header().id == session.header().id);
+                let Some(parent) = event.parent.clone().filter(|_| own) else {
+                    return;
+                };
+                let call = EventBody::ToolCall {
+                    call: event.call.clone(),
+                    parent: Some(parent.clone()),
+                };
+                let result = LoggedResult {
+                    call_id: event.result.call_id.clone(),
+                    name: event.result.name.clone(),
+                    is_error: event.result.is_error,
+                    code: event.result.code.clone(),
+                    value: event.result.value.clone(),
+                    content: event.result.content.clone(),
+                    parent: Some(parent),
+                };
+                let logged = session.append(call).and_then(|_| {
+                    let kept = session.append(EventBody::ToolResult(result.clone()));
+                    kept.or_else(|error| {
+                        let told = format!("it cannot be kept: {error}");
+                        session.append(EventBody::ToolResult(LoggedResult {
+                            is_error: true,
+                            code: Some(code::RESULT_NOT_KEPT.to_owned()),
+                            value: None,
+                            content: vec![ContentBlock::text(told)],
+                            ..result
+                        }))
+                    })
+                });
+                // It came when the call that made it had its result already, for instance.
+                if let Err(error) = logged {
+                    tracing::warn!(call = event.call.id, %error, "a nested call is not in the log");
+                }
+            })
     }
 
     /// Makes one call, the one of that place in its message.

@@ -221,7 +221,7 @@ impl ToolRegistry {
             outer,
             ..
         } = ExecContext::new(cancel, session.into(), "");
-        let nest = Nest::top(&call.name);
+        let nest = Nest::top(&call.name, &call.id);
         let invocation = Invocation {
             call,
             session,
@@ -276,7 +276,7 @@ impl ToolRegistry {
     ) -> ToolResult {
         let result = ToolResult::failed(&call, error);
         let invocation = Invocation {
-            nest: Nest::top(&call.name),
+            nest: Nest::top(&call.name, &call.id),
             call,
             session: session.into(),
             timeout_ms: None,
@@ -336,6 +336,7 @@ impl ToolRegistry {
             result: Arc::clone(&result),
             token: invocation.token,
             outer: invocation.outer,
+            parent: invocation.outer.map(|_| invocation.nest.call().to_owned()),
             deferred,
         });
         Arc::unwrap_or_clone(result)

@@ -87,6 +87,8 @@ pub struct ResultReady {
     pub token: ExecToken,
     /// The token of the call of the model's that this one was made under; none if it is that call.
     pub outer: Option<ExecToken>,
+    /// The id of that call of the model's; none if it is that call.
+    pub parent: Option<String>,
     /// What the stages of a nested call added and its caller does not get: it stands among the
     /// contexts of the outer result, if that lets it pass (RUN-15).
     pub deferred: Vec<ContextMessage>,

@@ -37,6 +37,8 @@ pub(crate) struct Nest(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     tool: String,
+    /// The id of the model's own call that all of this is made under.
+    call: String,
     outer: Option<Nest>,
     deferred: Mutex<Deferred>,
 }
@@ -49,18 +51,24 @@ struct Deferred {
 
 impl Nest {
     /// Of a call that the model makes.
-    pub(crate) fn top(tool: &str) -> Self {
-        Self::new(tool, None)
+    pub(crate) fn top(tool: &str, call: &str) -> Self {
+        Self::new(tool, call, None)
     }
 
     /// Of a call that this one makes.
     pub(crate) fn under(&self, tool: &str) -> Self {
-        Self::new(tool, Some(self.clone()))
+        Self::new(tool, &self.0.call, Some(self.clone()))
     }
 
-    fn new(tool: &str, outer: Option<Self>) -> Self {
+    /// The id of the model's own call that this one is, or is made under.
+    pub(crate) fn call(&self) -> &str {
+        &self.0.call
+    }
+
+    fn new(tool: &str, call: &str, outer: Option<Self>) -> Self {
         Self(Arc::new(Inner {
             tool: tool.to_owned(),
+            call: call.to_owned(),
             outer,
             deferred: Mutex::default(),
         }))

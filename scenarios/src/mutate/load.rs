@@ -98,14 +98,19 @@ impl Mutants {
             .filter(move |mutant| mutant.breaks.iter().any(|broken| broken == clause))
     }
 
-    /// The clauses that have to be broken by a mutant: each MUST of the profiles `transient` and
-    /// `tool` that can be judged on the wire or through a subject.
+    /// The clauses that have to be broken by a mutant: each MUST of the profiles `transient`, `tool`,
+    /// `runtime` and `instructions` that can be judged on the wire or through a subject.
     pub fn wanted() -> impl Iterator<Item = &'static str> {
         Clauses::embedded().iter().filter_map(|clause| {
-            let profile = |profile| clause.profiles.contains(&profile);
+            let profiled = clause.profiles.iter().any(|profile| {
+                matches!(
+                    profile,
+                    Profile::Transient | Profile::Tool | Profile::Runtime | Profile::Instructions
+                )
+            });
             let judged = |judged| clause.judged.contains(&judged);
             (clause.level == Level::Must
-                && (profile(Profile::Transient) || profile(Profile::Tool))
+                && profiled
                 && (judged(Judged::Wire) || judged(Judged::Subject)))
             .then_some(clause.id.as_str())
         })

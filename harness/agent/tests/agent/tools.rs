@@ -348,3 +348,57 @@ async fn a_call_that_never_ends_is_ended_by_the_timeout_policy() {
     assert_eq!(prompt(&agent, "hi").await.unwrap().text, "done");
     assert_eq!(results(&bench), ["result call_1_1 TOOL_TIMEOUT: too slow"]);
 }
+
+/// RUN-15: what a tool calls is in the log under the model's own call, in order, and the model sees
+/// none of it.
+#[tokio::test]
+async fn calls_within_a_call_are_logged_under_it() {
+    let bench = Bench::new().with(echo());
+    let registry = bench.tools.clone();
+    let outer = tool("outer", move |_, context| {
+        let registry = registry.clone();
+        async move {
+            for (id, text) in [("o/1", "inner one"), ("o/2", "inner two")] {
+                let call = dsh_tools::ToolCall {
+                    id: id.to_owned(),
+                    name: "echo".to_owned(),
+                    arguments: json!({"text": text, "fail": id == "o/2"}),
+                };
+                registry.call_nested(&context, call).await;
+            }
+            Ok(json!("outside"))
+        }
+    });
+    let bench = bench.with(outer);
+    let (agent, model) = bench.agent([
+        ScriptedReply::calls([("outer", json!({}))]),
+        ScriptedReply::text("done"),
+    ]);
+    prompt(&agent, "hi").await.unwrap();
+    let nested: Vec<String> = bench.session.read(|log| {
+        let told = |event: &std::sync::Arc<dsh_session::Event>| match &event.body {
+            dsh_session::EventBody::ToolCall { call, parent } => {
+                Some(format!("call {} of {parent:?}", call.id))
+            }
+            dsh_session::EventBody::ToolResult(result) => Some(format!(
+                "result {} of {:?}: {}",
+                result.call_id, result.parent, result.is_error
+            )),
+            _ => None,
+        };
+        log.events().iter().filter_map(told).collect()
+    });
+    assert_eq!(
+        nested,
+        [
+            "call call_1_1 of None",
+            "call o/1 of Some(\"call_1_1\")",
+            "result o/1 of Some(\"call_1_1\"): false",
+            "call o/2 of Some(\"call_1_1\")",
+            "result o/2 of Some(\"call_1_1\"): true",
+            "result call_1_1 of None: false",
+        ]
+    );
+    assert!(!format!("{:?}", model.requests()).contains("inner"));
+    bench.requests_are_rebuilt(&model);
+}
