@@ -56,6 +56,13 @@ pub struct InvalidConfig {
     got: u64,
 }
 
+impl InvalidConfig {
+    /// The key, as it is written.
+    pub const fn key(&self) -> &'static str {
+        self.key
+    }
+}
+
 impl CodeModeConfig {
     /// Whether every value is in its range; the first that is not is told.
     pub fn validate(&self) -> Result<(), InvalidConfig> {

@@ -231,11 +231,29 @@ pub(crate) fn configure(plugin: PluginName, value: Value) -> Result<RowConfig, C
         }
         PluginName::ToolLsp => RowConfig::ToolLsp(flat(&value)?),
         PluginName::TimeoutPolicy => RowConfig::TimeoutPolicy(flat(&value)?),
-        PluginName::ToolFs => RowConfig::ToolFs(flat(&value)?),
+        PluginName::ToolFs => {
+            let config: ToolFsConfig = flat(&value)?;
+            let fits = config.validate();
+            fits.map_err(|error| out_of_range(&error.key.to_string(), &error))?;
+            RowConfig::ToolFs(config)
+        }
         PluginName::ReadBeforeWrite => RowConfig::ReadBeforeWrite(ReadBeforeWriteConfig::default()),
-        PluginName::CodeMode => RowConfig::CodeMode(flat(&value)?),
+        PluginName::CodeMode => {
+            let config: CodeModeConfig = flat(&value)?;
+            let fits = config.validate();
+            fits.map_err(|error| out_of_range(error.key(), &error))?;
+            RowConfig::CodeMode(config)
+        }
         PluginName::WorkspaceContext => RowConfig::WorkspaceContext(flat(&value)?),
     })
+}
+
+fn out_of_range(key: &str, error: &dyn std::fmt::Display) -> ConfigProblem {
+    ConfigProblem {
+        path: vec![key.to_owned()],
+        of_key: false,
+        problem: error.to_string(),
+    }
 }
 
 fn no_keys(plugin: PluginName, value: &Value) -> Result<(), ConfigProblem> {

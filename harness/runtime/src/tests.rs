@@ -154,6 +154,14 @@ fn rows_of_files_and_instructions_are_read_or_refused() {
         12,
         &["did you mean limit?"],
     );
+    // What no plugin would take is refused when it is read, and not when the plugin starts.
+    wrong_at(&row("dsh-tool-fs", "{limit: 0}"), 2, 19, &["limit must be"]);
+    wrong_at(
+        &row("dsh-code-mode", "{wallMs: 0}"),
+        2,
+        20,
+        &["wallMs must be"],
+    );
     wrong_at(
         &row("dsh-read-before-write-policy", "{strict: true}"),
         2,
