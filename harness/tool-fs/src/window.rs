@@ -204,11 +204,8 @@ impl Window {
         let number = self.ended;
         // `N: `, the text, and a line end.
         let frame = number.to_string().len() + 3;
-        let room = self
-            .max_bytes
-            .saturating_sub(self.used)
-            .saturating_sub(frame);
-        if text.len() <= room {
+        let room = self.max_bytes.saturating_sub(self.used);
+        if frame + text.len() <= room {
             self.used += frame + text.len();
             self.lines.push(Line { number, text });
             return;
@@ -216,7 +213,7 @@ impl Window {
         self.capped = true;
         if self.lines.is_empty() {
             // A window that shows nothing would never get further.
-            let end = text.floor_char_boundary(room);
+            let end = text.floor_char_boundary(room.saturating_sub(frame));
             let characters = text[..end].chars().count();
             let text = cut(text, characters);
             self.lines.push(Line { number, text });

@@ -230,6 +230,18 @@ fn reference(text: &str, (offset, limit): (u64, u64), config: &ToolFsConfig) -> 
     }
 }
 
+/// RUN-8: an empty line has a number and a line end, which count too.
+#[test]
+fn an_empty_line_that_does_not_fit_is_left_out() {
+    let config = ToolFsConfig {
+        max_bytes: 202,
+        ..config()
+    };
+    let text = format!("{}\n\n\n", "x".repeat(194));
+    let shown = shown_in(text.as_bytes(), 100, (1, 10), &config).unwrap();
+    assert_eq!((shown.lines.len(), shown.total_lines), (2, 3));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
