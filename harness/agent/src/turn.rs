@@ -353,6 +353,10 @@ impl<'a> Turn<'a> {
                 parent: None,
             })?;
         }
+        // What a tool does to the world outlives a crash, so that it was asked to has to as well.
+        if !calls.is_empty() {
+            self.sync().await?;
+        }
         let agent = self.agent;
         let overlap: Vec<_> = calls
             .iter()

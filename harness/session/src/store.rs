@@ -45,7 +45,7 @@ pub enum StoreError {
     },
     /// A new session must not overwrite anything.
     #[error(
-        "{}: is there already. Open it to go on with that session, or choose another name", .path.display()
+        "{}: is there already. Resume it to go on with that session, or choose another name", .path.display()
     )]
     Exists {
         /// The file.

@@ -136,6 +136,12 @@ async fn read_text(
         tracing::warn!(path = %target.display_path, "instructions are not UTF-8, and are not used");
         return Ok(Read::Failed);
     };
+    // What has NUL bytes is no text that somebody wrote. A link may lead to what the system tells of
+    // this process, its environment with whatever keys are in it.
+    if text.contains('\0') {
+        tracing::warn!(path = %target.display_path, "instructions are binary, and are not used");
+        return Ok(Read::Failed);
+    }
     if names_another_file(&text) {
         tracing::warn!(
             path = %target.display_path,

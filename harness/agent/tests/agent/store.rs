@@ -22,7 +22,8 @@ fn last_type(path: &Path) -> String {
     last["type"].as_str().expect("a type").to_owned()
 }
 
-/// RUN-11: the request is on the disk before the model is asked, and the turn when it has ended.
+/// RUN-11: the request is on the disk before the model is asked, its calls before they are made, and
+/// the turn when it has ended.
 #[tokio::test]
 async fn what_was_logged_is_on_the_disk_at_the_boundaries() {
     let folder = tempfile::tempdir().unwrap();
@@ -44,7 +45,7 @@ async fn what_was_logged_is_on_the_disk_at_the_boundaries() {
     prompt(&agent, "hi").await.unwrap();
     assert_eq!(
         *seen.lock().unwrap(),
-        ["step/request", "step/request", "step/request"]
+        ["step/request", "tool/call", "step/request"]
     );
     assert_eq!(last_type(&path), "turn/end");
     bench.requests_are_rebuilt(&model);

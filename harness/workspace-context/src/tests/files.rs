@@ -73,6 +73,19 @@ async fn a_file_that_is_not_utf8_is_not_used() {
     assert_eq!(rig.touch(&session, "p/a/f").await.len(), 1);
     rig.write("p/a/AGENTS.md", b"caf\xe9");
     assert!(rig.touch(&session, "p/a/f").await.is_empty());
+    rig.write("p/a/AGENTS.md", "caf\0e");
+    assert!(rig.touch(&session, "p/a/f").await.is_empty());
+}
+
+/// INS-9, ENV-1: a link to the environment of this process tells the model nothing.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_environment_is_no_instructions() {
+    let rig = rig().await;
+    let session = rig.session("p");
+    rig.write("p/a/f", "x");
+    std::os::unix::fs::symlink("/proc/self/environ", rig.path("p/a/AGENTS.md")).unwrap();
+    assert!(rig.touch(&session, "p/a/f").await.is_empty());
 }
 
 #[cfg(unix)]
