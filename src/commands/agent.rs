@@ -81,7 +81,7 @@ pub(crate) struct Args {
     /// Keep the session in this new file
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     session: Option<PathBuf>,
-    /// Go on with the session of this file
+    /// Go on with the session of this file, in the directory it began in
     #[arg(long, value_name = "FILE", conflicts_with = "cwd")]
     resume: Option<PathBuf>,
     /// sdk and acp: keep the sessions in this folder, so that they can be gone on with

@@ -69,9 +69,14 @@ async fn the_minimal_profile_has_the_file_tools_alone() {
 #[test]
 fn the_document_is_current() {
     let document = include_str!("../../PROFILES.md");
+    let map = include_str!("../../../../ARCHITECTURE.md");
     let table = composition_table();
     assert!(
         document.contains(&table),
         "put this into PROFILES.md:\n{table}"
+    );
+    assert!(
+        map.contains(table.trim()),
+        "put this into ARCHITECTURE.md:\n{table}"
     );
 }
