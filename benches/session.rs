@@ -244,7 +244,7 @@ fn turn(session: &Session) {
     let call = ToolCall {
         id: format!("call-{turn}"),
         name: "read".to_owned(),
-        arguments: json!({"file_path": "/work/src/lib.rs", "offset": 1, "limit": 20}),
+        arguments: json!({"file_path": "/project/src/lib.rs", "offset": 1, "limit": 20}),
     };
     append(
         session,
@@ -271,7 +271,7 @@ fn turn(session: &Session) {
             name: call.name,
             is_error: false,
             code: None,
-            value: Some(json!({"path": "/work/src/lib.rs", "lines": lines, "totalLines": 20})),
+            value: Some(json!({"path": "/project/src/lib.rs", "lines": lines, "totalLines": 20})),
             content: vec![ContentBlock::text("12: let x = 1;\n".repeat(20))],
             parent: None,
         }),

@@ -1,6 +1,6 @@
 //! Writing to the terminal: results on stdout, everything else on stderr.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 /// Stdout does not take what is written; the user was told so.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,27 @@ pub(crate) fn say(text: &str) -> Result<(), Unwritten> {
     }
 }
 
+/// Writes lines in words that came from outside: a terminal takes no commands from them.
+pub(crate) fn say_of_others(text: &str) -> Result<(), Unwritten> {
+    if io::stdout().is_terminal() {
+        say(&format!("{}\n", harmless(text)))
+    } else {
+        say(&format!("{text}\n"))
+    }
+}
+
+/// The text without what moves a cursor, or turns the direction of what is read.
+fn harmless(text: &str) -> String {
+    let shown = |c: char| match c {
+        '\n' | '\t' => c,
+        c if c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}') => {
+            '\u{FFFD}'
+        }
+        c => c,
+    };
+    text.chars().map(shown).collect()
+}
+
 /// Writes one line to stderr. Where that is not possible there is nobody left to tell.
 pub(crate) fn complain(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
@@ -66,5 +87,18 @@ impl Color {
                 anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_takes_no_commands_from_outside() {
+        assert_eq!(
+            harmless("a\tb\nc\u{1b}[31m\u{202e}é"),
+            "a\tb\nc\u{fffd}[31m\u{fffd}é"
+        );
     }
 }

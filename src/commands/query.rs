@@ -5,17 +5,15 @@ mod workspace;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dsh_e2e::install::InstallOptions;
 use dsh_e2e::{Asking, At, Target};
 use dsh_harness::Deployment;
 use dsh_harness::lsp::Operation;
 
 use super::check::seconds;
 use super::deployment;
-use super::subject::{self, Absent, Extension};
+use super::subject::{self, Extension};
 use crate::exit::Exit;
 use crate::output::{complain, say};
-use crate::progress::Progress;
 use crate::shell::Shell;
 use crate::signals::{Interruption, interruptible};
 
@@ -112,21 +110,8 @@ async fn deployed(
     let target = match (&args.command, &args.server) {
         (Some(command), _) => subject::of_command(shell, command, &args.ext).map_err(usage)?,
         (None, name) => {
-            let entry = subject::entry(name.as_deref().unwrap_or_default()).map_err(usage)?;
-            let line = Progress::new(shell.stderr_is_terminal, false).line(&entry.name);
-            let options = InstallOptions {
-                system: false,
-                long_builds: !shell.is_ci(),
-            };
-            let install = args.install.then_some(options);
-            match subject::find(shell, entry, install, &line, &interruption.token).await {
-                Ok(target) => target,
-                Err(Absent::Interrupted) => return Err(Exit::Interrupted),
-                Err(Absent::Missing(reason)) => {
-                    line.announce(&format!("error: {reason}"));
-                    return Err(Exit::NotCarriedOut);
-                }
-            }
+            let name = name.as_deref().unwrap_or_default();
+            subject::named(shell, name, args.install, interruption).await?
         }
     };
     complain(&format!("server: {}", shown(&target)));

@@ -8,8 +8,11 @@ use dsh_e2e::catalogue::{Catalogue, Entry};
 use dsh_e2e::install::{InstallError, InstallOptions, LocateError, Progress, Reporter};
 use tokio_util::sync::CancellationToken;
 
-use crate::progress::Line;
+use crate::exit::Exit;
+use crate::output::complain;
+use crate::progress::{self, Line};
 use crate::shell::Shell;
+use crate::signals::Interruption;
 
 /// The longest extension, in bytes: a file has to fit its name around it.
 const LONGEST_EXTENSION: usize = 100;
@@ -168,6 +171,34 @@ pub(super) async fn find(
         }
     };
     Ok(Target::of_entry(entry, &located))
+}
+
+/// Finds a server of the catalogue for a command that needs it, or installs it where asked to; what
+/// keeps it away is told on stderr.
+pub(super) async fn named(
+    shell: &Shell,
+    name: &str,
+    install: bool,
+    interruption: &Interruption,
+) -> Result<Target, Exit> {
+    let entry = entry(name).map_err(|unknown| {
+        complain(&format!("error: {unknown}"));
+        Exit::Usage
+    })?;
+    let line = progress::Progress::new(shell.stderr_is_terminal, false).line(&entry.name);
+    let options = InstallOptions {
+        system: false,
+        long_builds: !shell.is_ci(),
+    };
+    let install = install.then_some(options);
+    match find(shell, entry, install, &line, &interruption.token).await {
+        Ok(target) => Ok(target),
+        Err(Absent::Interrupted) => Err(Exit::Interrupted),
+        Err(Absent::Missing(reason)) => {
+            line.announce(&format!("error: {reason}"));
+            Err(Exit::NotCarriedOut)
+        }
+    }
 }
 
 /// Shows the progress of an installation: what passes by is shown and goes, what matters stays.

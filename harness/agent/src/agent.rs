@@ -3,10 +3,10 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use dsh_kernel::{Cancel, CancelReason, Event, panic_message};
+use dsh_kernel::{Cancel, CancelReason, Event, lock, panic_message};
 use dsh_session::{ContentBlock, Ending, EventBody, Session, Usage};
 
 use crate::service::Shared;
@@ -388,9 +388,4 @@ impl Drop for Queued<'_> {
     fn drop(&mut self) {
         self.0.remove(self.1);
     }
-}
-
-/// The lock, also after a panic of another holder: no change spans two critical sections.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

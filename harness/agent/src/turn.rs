@@ -14,7 +14,7 @@ use std::time::Duration;
 use dsh_kernel::{Cancel, CancelReason, Subscription, panic_message};
 use dsh_session::{
     AppendError, AssistantMessage, ContentBlock, ContextMessage, Ending, EventBody, LoggedResult,
-    ModelRequest, ToolCall, Usage, is_shallow,
+    ModelRequest, Session, ToolCall, Usage, is_shallow,
 };
 use dsh_tools::{ResultReady, ToolError, ToolResult};
 use futures::{FutureExt as _, StreamExt as _, stream};
@@ -401,28 +401,9 @@ impl<'a> Turn<'a> {
                     call: event.call.clone(),
                     parent: Some(parent.clone()),
                 };
-                let result = LoggedResult {
-                    call_id: event.result.call_id.clone(),
-                    name: event.result.name.clone(),
-                    is_error: event.result.is_error,
-                    code: event.result.code.clone(),
-                    value: event.result.value.clone(),
-                    content: event.result.content.clone(),
-                    parent: Some(parent),
-                };
-                let logged = session.append(call).and_then(|_| {
-                    let kept = session.append(EventBody::ToolResult(result.clone()));
-                    kept.or_else(|error| {
-                        let told = format!("it cannot be kept: {error}");
-                        session.append(EventBody::ToolResult(LoggedResult {
-                            is_error: true,
-                            code: Some(code::RESULT_NOT_KEPT.to_owned()),
-                            value: None,
-                            content: vec![ContentBlock::text(told)],
-                            ..result
-                        }))
-                    })
-                });
+                let logged = session
+                    .append(call)
+                    .and_then(|_| append_result(&session, &event.result, Some(parent)));
                 // It came when the call that made it had its result already, for instance.
                 if let Err(error) = logged {
                     tracing::warn!(call = event.call.id, %error, "a nested call is not in the log");
@@ -476,36 +457,8 @@ impl<'a> Turn<'a> {
 
     /// Logs a result; what rides on it is still to be logged.
     fn log_result(&self, result: ToolResult) -> Result<Vec<ContextMessage>, Stop> {
-        let call_id = result.call_id.clone();
-        let name = result.name.clone();
-        let logged = self.log(EventBody::ToolResult(LoggedResult {
-            call_id: result.call_id,
-            name: result.name,
-            is_error: result.is_error,
-            code: result.code,
-            value: result.value,
-            content: result.content,
-            parent: None,
-        }));
-        match logged {
-            Ok(()) => Ok(result.contexts),
-            Err(error) => {
-                // A result that cannot be logged, because it is too large or nested too deeply.
-                let message = format!(
-                    "the result of tool {name:?} cannot be kept: {error}. Ask for less at once."
-                );
-                self.log(EventBody::ToolResult(LoggedResult {
-                    call_id,
-                    name,
-                    is_error: true,
-                    code: Some(code::RESULT_NOT_KEPT.to_owned()),
-                    value: None,
-                    content: vec![ContentBlock::text(message)],
-                    parent: None,
-                }))?;
-                Ok(Vec::new())
-            }
-        }
+        let kept = append_result(&self.agent.session, &result, None)?;
+        Ok(if kept { result.contexts } else { Vec::new() })
     }
 
     fn count(&mut self, usage: Option<Usage>) {
@@ -524,6 +477,42 @@ impl<'a> Turn<'a> {
     async fn sync(&self) -> Result<(), AgentError> {
         Ok(self.agent.session.sync().await?)
     }
+}
+
+/// Logs a result, or, where it is too large or nested too deeply, that it cannot be kept; whether it
+/// was kept.
+fn append_result(
+    session: &Session,
+    result: &ToolResult,
+    parent: Option<String>,
+) -> Result<bool, AppendError> {
+    let whole = LoggedResult {
+        call_id: result.call_id.clone(),
+        name: result.name.clone(),
+        is_error: result.is_error,
+        code: result.code.clone(),
+        value: result.value.clone(),
+        content: result.content.clone(),
+        parent,
+    };
+    let parent = whole.parent.clone();
+    let Err(error) = session.append(EventBody::ToolResult(whole)) else {
+        return Ok(true);
+    };
+    let message = format!(
+        "the result of tool {:?} cannot be kept: {error}. Ask for less at once.",
+        result.name
+    );
+    session.append(EventBody::ToolResult(LoggedResult {
+        call_id: result.call_id.clone(),
+        name: result.name.clone(),
+        is_error: true,
+        code: Some(code::RESULT_NOT_KEPT.to_owned()),
+        value: None,
+        content: vec![ContentBlock::text(message)],
+        parent,
+    }))?;
+    Ok(false)
 }
 
 /// Waits for the work; once the cancellation is given, only so long, then drops it.

@@ -42,7 +42,8 @@ pub(crate) fn target(path: PathBuf) -> FsTarget {
     }
 }
 
-fn normal(path: &Path) -> PathBuf {
+/// A path without `.`, `..` and doubled separators, by its letters: no link is looked at.
+pub fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
         match component {

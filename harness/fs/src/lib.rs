@@ -30,6 +30,7 @@ mod testing;
 mod text;
 mod uri;
 
+pub use files::normal;
 pub use local::LocalFileSystem;
 pub use observed::{FsObserved, Observation};
 pub use plugin::FsLocalPlugin;

@@ -25,8 +25,10 @@ pub use plugin::Plugin;
 pub use service::ServiceKey;
 pub use world::ExecutionWorld;
 
-/// The lock, also after a panic of another holder: no invariant of the state guarded in this crate
-/// spans two critical sections.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// The lock, also after a panic of another holder.
+///
+/// For state that is whole between two critical sections, as all state is that this crate guards:
+/// what a panic leaves behind there is what was there, or what was to be.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,11 +7,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Poll;
 
 use dsh_fs::{FileSystem, Workspace, WorkspaceError};
-use dsh_kernel::{Cancel, CancelReason};
+use dsh_kernel::{Cancel, CancelReason, lock};
 use dsh_lsp::{LspError, ProviderQuery, QueryResult};
 use dsh_subprocess::Subprocess;
 use tokio::sync::{Notify, oneshot};
@@ -379,9 +379,4 @@ pub(crate) fn workspace_error(error: WorkspaceError) -> LspError {
         WorkspaceError::Cancelled(reason) => reason.into(),
         error => LspError::SourceRejected(error.to_string()),
     }
-}
-
-/// The lock, also after a panic of another holder: no invariant of the state spans two holdings.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread::ThreadId;
+
+use dsh_kernel::lock;
 
 use crate::store::{Store, StoreError};
 use crate::{AppendError, Event, EventBody, Log, ModelRequest, SessionHeader, ToolSchema};
@@ -51,11 +53,6 @@ pub enum ForkError {
     /// What is open there cannot be ended.
     #[error("the session cannot be forked there: {0}; fork it where no call is under way")]
     Open(#[from] AppendError),
-}
-
-/// The lock, also after a panic of another holder: no invariant spans two critical sections.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Session {

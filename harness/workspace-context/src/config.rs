@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use dsh_fs::normal;
 use schemars::JsonSchema;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -169,22 +170,6 @@ fn expanded(path: &str, user: Option<&Path>) -> Option<PathBuf> {
     let rest = rest.strip_prefix('\\')?;
     let parts = rest.split(['\\', '/']).filter(|part| !part.is_empty());
     user.map(|user| user.join(parts.collect::<PathBuf>()))
-}
-
-/// A path without `.`, `..` and doubled separators, by its letters.
-pub(crate) fn normal(path: &Path) -> PathBuf {
-    use std::path::Component;
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                normal.pop();
-            }
-            other => normal.push(other),
-        }
-    }
-    normal
 }
 
 fn is_file_name(name: &str) -> bool {

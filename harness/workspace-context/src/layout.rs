@@ -4,7 +4,9 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::config::{Settings, normal};
+use dsh_fs::normal;
+
+use crate::config::Settings;
 use crate::digest::sha1_hex;
 
 /// The name of the user's own file.

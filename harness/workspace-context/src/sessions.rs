@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use dsh_agent::{AgentId, MessageId};
+use dsh_kernel::lock;
 use dsh_session::{ContentBlock, ContextMessage, Session};
 
 use crate::layout::Layout;
@@ -112,10 +113,4 @@ impl Message {
             content: vec![ContentBlock::text(self.text.as_str())],
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What a panic of another holder left behind is whole: each change is one assignment, or a
-    // tracker that is compared with its log again.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

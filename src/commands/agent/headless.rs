@@ -13,7 +13,7 @@ use super::model::Chosen;
 use super::{Args, usage};
 use crate::cli::Global;
 use crate::exit::Exit;
-use crate::output::{Printed, complain, print, say};
+use crate::output::{Printed, complain, print, say_of_others};
 use crate::shell::Shell;
 use crate::signals::Interruption;
 
@@ -156,26 +156,10 @@ async fn answer(
     if args.json {
         return Exit::Fine;
     }
-    let mut answer = answered.answer.trim_end_matches('\n').to_owned();
-    if std::io::IsTerminal::is_terminal(&std::io::stdout()) {
-        answer = harmless(&answer);
-    }
-    match say(&format!("{answer}\n")) {
+    match say_of_others(answered.answer.trim_end_matches('\n')) {
         Ok(()) => Exit::Fine,
         Err(_) => Exit::NotCarriedOut,
     }
-}
-
-/// What a terminal may show: a model's words are no commands to it.
-fn harmless(answer: &str) -> String {
-    let shown = |c: char| match c {
-        '\n' | '\t' => c,
-        c if c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}') => {
-            '\u{FFFD}'
-        }
-        c => c,
-    };
-    answer.chars().map(shown).collect()
 }
 
 /// The status, and words on stderr where there is no answer.

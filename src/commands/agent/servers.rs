@@ -1,15 +1,13 @@
 //! The language servers that an agent gets.
 
 use dsh_e2e::Target;
-use dsh_e2e::install::InstallOptions;
 use dsh_harness::lsp_stdio::LspStdioConfig;
 use dsh_harness::{Deployment, RowConfig};
 use dsh_profiles::with_language_servers;
 
 use super::{Args, usage};
-use crate::commands::subject::{self, Absent};
+use crate::commands::subject;
 use crate::exit::Exit;
-use crate::progress::Progress;
 use crate::shell::Shell;
 use crate::signals::Interruption;
 
@@ -50,21 +48,7 @@ async fn find(
     if name == BUILT_IN {
         return Ok(subject::built_in(shell));
     }
-    let entry = subject::entry(name).map_err(|unknown| usage(&unknown))?;
-    let line = Progress::new(shell.stderr_is_terminal, false).line(&entry.name);
-    let options = InstallOptions {
-        system: false,
-        long_builds: !shell.is_ci(),
-    };
-    let install = args.install.then_some(options);
-    match subject::find(shell, entry, install, &line, &interruption.token).await {
-        Ok(target) => Ok(target),
-        Err(Absent::Interrupted) => Err(Exit::Interrupted),
-        Err(Absent::Missing(reason)) => {
-            line.announce(&format!("error: {reason}"));
-            Err(Exit::NotCarriedOut)
-        }
-    }
+    subject::named(shell, name, args.install, interruption).await
 }
 
 /// The configuration of a target's host.

@@ -1,7 +1,7 @@
 //! Questions to the person in front of the editor.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
@@ -9,6 +9,7 @@ use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
 };
 use async_trait::async_trait;
+use dsh_harness::kernel::lock;
 use dsh_harness::tools::{Approval, Approver, Invocation, ToolError};
 
 use super::translate::Updates;
@@ -63,9 +64,4 @@ impl Approver for AskEditor {
             _ => refused("the question was cancelled"),
         }
     }
-}
-
-/// The lock, also after a panic of another holder: no change spans two critical sections.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -8,12 +8,12 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Client, Error};
 use dsh_harness::agent::{Agent, DeltaHandle, code};
-use dsh_harness::kernel::Cancel;
+use dsh_harness::kernel::{Cancel, lock};
 use dsh_harness::session::{Ending, LogSubscription};
 use dsh_harness::tools::ContentBlock;
 use serde_json::json;
 
-use super::approve::{AskEditor, lock};
+use super::approve::AskEditor;
 use super::translate::Updates;
 use crate::Host;
 use crate::turn::Answered;

@@ -60,19 +60,21 @@ struct WaitProvider {
     ended: usize,
 }
 
+/// `hold_files`, and `hold`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Hold {
-    what: Look,
+pub(super) struct Hold {
+    pub(super) what: Look,
     #[serde(default)]
-    next: Option<u64>,
+    pub(super) next: Option<u64>,
 }
 
+/// `release_files`, and `release_held`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Release {
+pub(super) struct Release {
     #[serde(default)]
-    what: Option<Look>,
+    pub(super) what: Option<Look>,
 }
 
 #[derive(Deserialize)]

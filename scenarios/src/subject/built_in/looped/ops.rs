@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::super::CallError;
 use super::super::arranged::{Fault, FaultKind, Look, lock};
+use super::super::control::{Hold, Release};
 use super::super::mounted::{Harness, Mounted};
 use super::super::{INVALID_PARAMS, Outcome, nothing, params, refused};
 use super::MAIN;
@@ -111,21 +112,6 @@ struct ProviderFault {
 
 const fn inaccessible() -> FaultKind {
     FaultKind::Inaccessible
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Hold {
-    what: Look,
-    #[serde(default)]
-    next: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Release {
-    #[serde(default)]
-    what: Option<Look>,
 }
 
 #[derive(Deserialize)]
