@@ -69,6 +69,8 @@ pub enum Step {
     AskingAgain(Operation),
     /// The server is being shut down.
     Ending,
+    /// A MUST failed or may hang on settings, and others are tried.
+    Trying,
 }
 
 /// What a check found.
@@ -404,6 +406,7 @@ impl Check<'_> {
             questions: &findings.questions,
             reopened: &findings.reopened,
             configured: !self.target.configuration.is_null(),
+            rising: self.target.rising_versions,
             budget_us: u64::try_from(self.options.budget.as_micros()).unwrap_or(u64::MAX),
         };
         let chosen =

@@ -61,6 +61,8 @@ pub(crate) struct Observed<'a> {
     pub(crate) reopened: &'a [Asked],
     /// Whether the server is given settings, so that null is never its answer.
     pub(crate) configured: bool,
+    /// Whether a document that is opened again has the next version, and not 1.
+    pub(crate) rising: bool,
     /// How long a probe may wait, in microseconds.
     pub(crate) budget_us: u64,
 }

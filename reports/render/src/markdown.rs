@@ -91,6 +91,16 @@ fn section(out: &mut String, run: &Run) {
     if !run.stale.is_empty() {
         out.push('\n');
     }
+    let remedy: Vec<String> = words::remedy(run)
+        .into_iter()
+        .map(|(name, text)| format!("{name:<9} {text}"))
+        .collect();
+    if !remedy.is_empty() {
+        fence(out, &remedy.join("\n"));
+    }
+    for line in words::baseline(run) {
+        let _ = writeln!(out, "- {}", code(&line));
+    }
     folded(out, run);
     for remark in &run.remarks {
         let _ = writeln!(out, "- {}", code(remark));

@@ -131,8 +131,32 @@ impl Sheet<'_> {
             self.page.blank();
             self.paragraph(0, Role::Plain, remark);
         }
+        self.advice(run);
         self.page.blank();
         self.conclusion(run);
+    }
+
+    /// How to mount the server, and how it compares with what was accepted before.
+    fn advice(&mut self, run: &Run) {
+        let remedy = words::remedy(run);
+        if !remedy.is_empty() {
+            self.page.blank();
+        }
+        for (name, text) in remedy {
+            self.named(name, Role::Plain, &text);
+        }
+        let baseline = words::baseline(run);
+        if baseline.is_empty() {
+            return;
+        }
+        self.page.blank();
+        for line in baseline {
+            self.paragraph(0, Role::Plain, &line);
+        }
+        for stale in &run.stale {
+            let said = format!("stale: {}", words::stale(stale));
+            self.paragraph(0, Role::Attention, &said);
+        }
     }
 
     fn probes(&mut self, run: &Run) {
