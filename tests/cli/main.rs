@@ -12,6 +12,7 @@ mod probes;
 mod query;
 mod reference;
 mod refused;
+mod remedy;
 mod report;
 mod run;
 mod support;

@@ -153,10 +153,6 @@ impl Sheet<'_> {
         for line in baseline {
             self.paragraph(0, Role::Plain, &line);
         }
-        for stale in &run.stale {
-            let said = format!("stale: {}", words::stale(stale));
-            self.paragraph(0, Role::Attention, &said);
-        }
     }
 
     fn probes(&mut self, run: &Run) {
