@@ -158,7 +158,7 @@ fn obituary(events: &[Event], process: u32) -> Option<(u64, String)> {
 }
 
 /// The line of a stderr tail that tells most: the last that speaks of an error, else the last.
-fn telling_line(stderr: &str) -> Option<&str> {
+pub(crate) fn telling_line(stderr: &str) -> Option<&str> {
     let lines = || {
         stderr
             .lines()

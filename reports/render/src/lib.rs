@@ -9,6 +9,7 @@ mod badge;
 mod conclusion;
 mod coverage;
 mod evidence;
+mod findings;
 mod github;
 mod junit;
 mod layout;
