@@ -10,6 +10,7 @@ mod check;
 mod interruption;
 mod probes;
 mod query;
+mod raw;
 mod reference;
 mod refused;
 mod report;

@@ -376,11 +376,7 @@ impl<'a> Client<'a> {
     }
 
     /// Lets time pass until `done` says so, or `limit` is over.
-    pub(super) async fn rest_until(
-        &mut self,
-        limit: Duration,
-        done: impl Fn(&Dialogue) -> bool,
-    ) {
+    pub(super) async fn rest_until(&mut self, limit: Duration, done: impl Fn(&Dialogue) -> bool) {
         let until_us = self.until(limit);
         while !done(&self.dialogue) && !self.is_gone() {
             if self.turn(until_us).await != Turn::Moved {

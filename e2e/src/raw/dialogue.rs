@@ -309,7 +309,9 @@ mod tests {
         let mut dialogue = usual();
         let asked = json!({"jsonrpc": "2.0", "id": "a", "method": "client/registerCapability"});
         dialogue.feed(&framed(&asked), 0);
-        assert!(written(&mut dialogue).contains("{\"id\":\"a\",\"jsonrpc\":\"2.0\",\"result\":null}"));
+        assert!(
+            written(&mut dialogue).contains("{\"id\":\"a\",\"jsonrpc\":\"2.0\",\"result\":null}")
+        );
         assert!(dialogue.was_asked(None));
         assert!(!dialogue.was_asked(Some("workspace/configuration")));
         let mut silent = dialogue_that_keeps_silent();
@@ -346,7 +348,10 @@ mod tests {
         let id = dialogue.request("x", None);
         dialogue.feed(b"hello\r\n", 0);
         assert!(dialogue.lost().is_some());
-        dialogue.feed(&framed(&json!({"jsonrpc": "2.0", "id": id, "result": 1})), 0);
+        dialogue.feed(
+            &framed(&json!({"jsonrpc": "2.0", "id": id, "result": 1})),
+            0,
+        );
         assert_eq!(dialogue.take(id), None);
     }
 

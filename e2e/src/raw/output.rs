@@ -79,6 +79,9 @@ mod tests {
         out.bytes(b"Content-Length: 9\r\n\r\n{");
         out.end();
         let output = of_process(&recorder.events(), 1, StartKind::Cold);
-        assert_eq!((output.frames, output.stdout_bytes, output.stray_bytes), (0, 22, 22));
+        assert_eq!(
+            (output.frames, output.stdout_bytes, output.stray_bytes),
+            (0, 22, 22)
+        );
     }
 }

@@ -146,7 +146,9 @@ pub(super) fn outcome(
         let said = match &end.refused {
             Some(error) => format!("shutdown was refused with {error}; it had to be killed"),
             None if end.unanswered => "shutdown was not answered; it had to be killed".to_owned(),
-            None => "it stayed after exit and the end of its stdin, and had to be killed".to_owned(),
+            None => {
+                "it stayed after exit and the end of its stdin, and had to be killed".to_owned()
+            }
         };
         return (PersonaOutcome::DoesNotEnd, Some(said));
     }
@@ -183,7 +185,10 @@ pub(super) fn outcome(
 }
 
 fn operations(seen: &Seen) -> BTreeSet<Operation> {
-    seen.tracks.iter().map(|(operation, _)| *operation).collect()
+    seen.tracks
+        .iter()
+        .map(|(operation, _)| *operation)
+        .collect()
 }
 
 /// `hover: 4 × null; goToDefinition: 2 × []`.

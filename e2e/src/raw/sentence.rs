@@ -178,7 +178,10 @@ mod tests {
     fn false_answers_are_told_with_how_long_they_came() {
         let operations = [
             timeline("hover", &[("null", 5, 10), ("right", 20, 30)]),
-            timeline("goToDefinition", &[("[]", 5, 900_000), ("right", 2_100_000, 3)]),
+            timeline(
+                "goToDefinition",
+                &[("[]", 5, 900_000), ("right", 2_100_000, 3)],
+            ),
         ];
         let told = |signals: &[Signal]| of_start(StartKind::Cold, &operations, signals);
         assert_eq!(
@@ -186,9 +189,10 @@ mod tests {
             "A client that does not wait in a cold start sees 2.1 s of empty lists and null; \
              nothing it sends says when that is over."
         );
-        assert!(told(&[signal(Some(true), 2_000_000)]).contains(
-            "; x/ready is true at 2.0 s: every answer after it was right."
-        ));
+        assert!(
+            told(&[signal(Some(true), 2_000_000)])
+                .contains("; x/ready is true at 2.0 s: every answer after it was right.")
+        );
         assert!(told(&[signal(Some(true), 20_000_000)]).contains(", though late, at 20 s"));
         assert!(told(&[signal(Some(false), 40)]).contains("wrong answers came after it"));
         assert!(told(&[signal(None, 40)]).contains("nothing it sends"));
@@ -199,7 +203,10 @@ mod tests {
         let told = of_start(
             WARM,
             &[
-                timeline("hover", &[("right", 5, 9), ("error -32801", 10, 11), ("right", 12, 13)]),
+                timeline(
+                    "hover",
+                    &[("right", 5, 9), ("error -32801", 10, 11), ("right", 12, 13)],
+                ),
                 timeline("findReferences", &[("partial 3/6", 5, 10)]),
             ],
             &[],
@@ -212,6 +219,9 @@ mod tests {
             told,
             "No question was answered rightly in a warm start: what came was silence."
         );
-        assert_eq!(of_start(WARM, &[], &[]), "Nothing could be asked in a warm start.");
+        assert_eq!(
+            of_start(WARM, &[], &[]),
+            "Nothing could be asked in a warm start."
+        );
     }
 }

@@ -256,10 +256,8 @@ mod tests {
             at_us,
         };
         let noticed = [at("early", 10), at("true", 30), at("after all", 60)];
-        let heard = [(5, false), (20, false), (40, true), (50, true)].map(|(asked_us, right)| Heard {
-            asked_us,
-            right,
-        });
+        let heard = [(5, false), (20, false), (40, true), (50, true)]
+            .map(|(asked_us, right)| Heard { asked_us, right });
         let judged = judged(&noticed, &heard, 5);
         let held: Vec<Option<bool>> = judged.iter().map(|signal| signal.held).collect();
         assert_eq!(held, [Some(false), Some(true), None]);

@@ -123,12 +123,15 @@ pub(super) fn off_symbol(text: &str) -> Position {
 /// Far behind the end of the line of `position`.
 pub(super) fn past_line(text: &str, position: Position) -> Position {
     let line = usize::try_from(position.line).unwrap_or(usize::MAX);
-    let length = text.lines().nth(line).map_or(0, |line| {
-        line.chars().map(char::len_utf16).sum::<usize>()
-    });
+    let length = text
+        .lines()
+        .nth(line)
+        .map_or(0, |line| line.chars().map(char::len_utf16).sum::<usize>());
     Position {
         line: position.line,
-        character: u32::try_from(length).unwrap_or(u32::MAX).saturating_add(100),
+        character: u32::try_from(length)
+            .unwrap_or(u32::MAX)
+            .saturating_add(100),
     }
 }
 
@@ -177,8 +180,15 @@ mod tests {
         std::fs::write(folder.path().join("a b.X"), "text").unwrap();
         let document = site.document("a b.X").unwrap();
         assert!(document.uri.starts_with("file:///") && document.uri.ends_with("/a%20b.X"));
-        assert_eq!((document.language.as_str(), document.text.as_str()), ("ex", "text"));
-        assert!(site.document("missing.x").unwrap_err().starts_with("missing.x: "));
+        assert_eq!(
+            (document.language.as_str(), document.text.as_str()),
+            ("ex", "text")
+        );
+        assert!(
+            site.document("missing.x")
+                .unwrap_err()
+                .starts_with("missing.x: ")
+        );
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! Text and Markdown say the same; JSON has everything.
 
 use crate::measured::{
-    Cycles, CyclesKind, Edge, Ending, Measured, Overlay, Persona, PersonaOutcome, Remedy, StartKind,
-    TextSource,
+    Cycles, CyclesKind, Edge, Ending, Measured, Overlay, Persona, PersonaOutcome, Remedy,
+    StartKind, TextSource,
 };
 use crate::text::duration;
 
@@ -195,11 +195,7 @@ fn edges(found: &mut Vec<(&'static str, String)>, edges: &[Edge]) {
     }
 }
 
-fn shortened(
-    found: &mut Vec<(&'static str, String)>,
-    name: &'static str,
-    mut texts: Vec<String>,
-) {
+fn shortened(found: &mut Vec<(&'static str, String)>, name: &'static str, mut texts: Vec<String>) {
     let more = texts.len().saturating_sub(TOLD);
     texts.truncate(TOLD);
     if more > 0 {
@@ -260,7 +256,11 @@ mod tests {
         let measured = Measured {
             personas: vec![
                 persona("usual", PersonaOutcome::Fine, None),
-                persona("requests-refused", PersonaOutcome::Dead, Some("exit code 1")),
+                persona(
+                    "requests-refused",
+                    PersonaOutcome::Dead,
+                    Some("exit code 1"),
+                ),
                 persona("x", PersonaOutcome::NotAsked, None),
             ],
             ends: vec![end("shutdown", Some(12_000), 0), end("sigterm", None, 2)],

@@ -140,7 +140,11 @@ impl Sheet<'_> {
     /// What was measured beside the clauses, and what helps.
     fn measured(&mut self, run: &Run) {
         let measured = run.measured.as_ref().map(findings::of).unwrap_or_default();
-        let remedy = run.remedy.as_ref().map(findings::remedy).unwrap_or_default();
+        let remedy = run
+            .remedy
+            .as_ref()
+            .map(findings::remedy)
+            .unwrap_or_default();
         for (title, found) in [("measured", measured), ("remedy", remedy)] {
             if found.is_empty() {
                 continue;
