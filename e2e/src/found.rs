@@ -10,10 +10,18 @@ mod symbols;
 
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dsh_harness::kernel::Cancel;
+use dsh_harness::subprocess::Subprocess;
+use dsh_transcript::Recorder;
 
 use crate::place::At;
+use crate::raw;
+use crate::recording::RecordingSubprocess;
+use crate::target::Target;
 pub(crate) use names::{Source, Symbol};
-pub(crate) use symbols::of_server;
 
 /// How many places are asked at.
 pub(crate) const PLACES: usize = 4;
@@ -25,6 +33,8 @@ const TOTAL: u64 = 8_000_000;
 const FILES: usize = 200;
 /// The most entries of folders that are looked at.
 const ENTRIES: u32 = 20_000;
+/// Of how many files the server is asked for symbols.
+const LISTED: usize = 8;
 /// How deep folders are followed.
 const DEPTH: u32 = 12;
 
@@ -47,6 +57,40 @@ pub struct Found {
     pub at: Vec<At>,
     /// How they were found, or why there are none.
     pub told: String,
+}
+
+/// Finds places in a workspace: the server is asked for its symbols, in a process of its own whose
+/// messages are not part of any check. None where the workspace has no file that it serves.
+pub(crate) async fn find(
+    workspace: &Path,
+    target: &Target,
+    subprocess: Arc<dyn Subprocess>,
+    cancel: &Cancel,
+    budget: Duration,
+) -> Option<Found> {
+    let workspace = workspace.canonicalize().ok()?;
+    let extensions: Vec<&str> = target.extensions.keys().map(String::as_str).collect();
+    let sources = Sources::below(&workspace, &extensions);
+    if sources.files.is_empty() && sources.left_out().is_empty() {
+        return None;
+    }
+    let listed: Vec<(&str, &str)> = sources
+        .files
+        .iter()
+        .take(LISTED)
+        .map(|source| (source.file.as_str(), source.text.as_str()))
+        .collect();
+    let mut symbols = Vec::new();
+    if let Some(root) = workspace.to_str().filter(|_| !listed.is_empty()) {
+        let recording = Arc::new(RecordingSubprocess::new(subprocess, Recorder::new()));
+        let asked = Arc::clone(&recording);
+        let answers = raw::symbols(asked, cancel, target, root, &listed, budget).await;
+        recording.end_all().await;
+        for (file, result) in &answers {
+            symbols.extend(symbols::read(file, result));
+        }
+    }
+    Some(sources.places(&symbols))
 }
 
 impl Sources {
@@ -135,8 +179,10 @@ impl Walk<'_> {
             };
             self.entries = left;
             // A name that is no UTF-8 cannot be asked about.
-            let (Ok(kind), Some(name)) = (entry.file_type(), entry.file_name().to_str().map(str::to_owned))
-            else {
+            let (Ok(kind), Some(name)) = (
+                entry.file_type(),
+                entry.file_name().to_str().map(str::to_owned),
+            ) else {
                 continue;
             };
             if kind.is_dir() && !is_passed_over(&name) {
@@ -166,8 +212,8 @@ impl Walk<'_> {
             return;
         }
         let mut bytes = Vec::new();
-        let read = std::fs::File::open(path)
-            .and_then(|file| file.take(FILE + 1).read_to_end(&mut bytes));
+        let read =
+            std::fs::File::open(path).and_then(|file| file.take(FILE + 1).read_to_end(&mut bytes));
         let Ok(length) = read else {
             sources.unreadable += 1;
             return;
@@ -220,7 +266,11 @@ mod tests {
         #[cfg(unix)]
         std::os::unix::fs::symlink(folder.path(), folder.path().join("loop")).unwrap();
         let sources = Sources::below(folder.path(), &[".foo"]);
-        let files: Vec<&str> = sources.files.iter().map(|source| source.file.as_str()).collect();
+        let files: Vec<&str> = sources
+            .files
+            .iter()
+            .map(|source| source.file.as_str())
+            .collect();
         assert_eq!(files, ["A.FOO", "a/y.foo", "b/x.foo"]);
         assert_eq!((sources.large, sources.unreadable), (1, 2));
         assert_eq!(

@@ -5,6 +5,7 @@
 //! were given are taken away again, to see which of them a MUST hangs on. Whether settings are
 //! needed is thus always seen, and never taken from the entry.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use dsh_reports::{Conclusion, Level, Remedy, Run};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::check::{CheckError, CheckOptions, Checked, Ground, Step, check};
+use crate::check::{CheckError, CheckOptions, Checked, Ground, Measuring, Step, check};
+use crate::found;
 use crate::pleas;
 use crate::probes::{PROBES, Probe, probe_of};
 use crate::remedy;
@@ -43,8 +45,15 @@ pub async fn qualify(
     stop: &CancellationToken,
     watch: &(dyn Fn(Step) + Sync),
 ) -> Result<Checked, CheckError> {
+    let (found, told) = match ground {
+        Ground::Given { workspace, at } if at.is_empty() => {
+            let subprocess = Arc::clone(&subprocess);
+            searched(workspace, target, subprocess, options, cancel, stop).await
+        }
+        _ => (None, None),
+    };
     let attempt = Attempt {
-        ground,
+        ground: found.as_ref().unwrap_or(ground),
         options,
         subprocess,
         cancel,
@@ -52,11 +61,40 @@ pub async fn qualify(
         watch,
     };
     let mut checked = attempt.whole(target).await?;
-    if options.only.is_empty() && !cancel.is_cancelled() {
+    checked.run.remarks.extend(told);
+    let judges_all = options.only.is_empty() && options.measure != Measuring::Only;
+    if judges_all && !cancel.is_cancelled() {
         checked = attempt.settle(target, checked).await?;
     }
     pleas::tell(&mut checked.run, &checked.events);
     Ok(checked)
+}
+
+/// A workspace nobody named a place in, with the places that were found; else what to say about
+/// the search, where there is anything.
+async fn searched(
+    workspace: &Path,
+    target: &Target,
+    subprocess: Arc<dyn Subprocess>,
+    options: &CheckOptions,
+    cancel: &Cancel,
+    stop: &CancellationToken,
+) -> (Option<Ground>, Option<String>) {
+    // What is started is owned by the search, and goes with it.
+    let search = found::find(workspace, target, subprocess, cancel, options.budget);
+    let found = tokio::select! {
+        biased;
+        () = stop.cancelled() => None,
+        found = search => found,
+    };
+    match found {
+        Some(found) if found.at.is_empty() => (None, Some(found.told)),
+        Some(found) => {
+            let workspace = workspace.to_owned();
+            (Some(Ground::Found { workspace, found }), None)
+        }
+        None => (None, None),
+    }
 }
 
 struct Attempt<'a> {
@@ -271,6 +309,7 @@ impl Attempt<'_> {
             budget: budget.max(end).min(self.options.budget),
             only,
             keep: false,
+            measure: Measuring::No,
             ..self.options.clone()
         };
         let limit = 2 * options.budget + end + Duration::from_secs(10);

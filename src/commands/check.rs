@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dsh_e2e::install::InstallOptions;
-use dsh_e2e::{At, CheckError, CheckOptions, Checked, Ground, Step};
+use dsh_e2e::{At, CheckError, CheckOptions, Checked, Ground, Measuring, Step};
 use dsh_harness::subprocess::{LocalSubprocess, Subprocess};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -51,6 +51,7 @@ Examples:
   dsh-conform check --server pyright --only QUA-4 --format json
   dsh-conform check --server gopls --emit-config > cordis.yml
   dsh-conform check --all --baseline servers.json
+  dsh-conform check --server clangd --install --measure only
 
 A server that fails leaves its transcript in target/dsh-conform (or --out).")]
 pub(crate) struct Args {
@@ -91,6 +92,11 @@ pub(crate) struct Args {
     /// The folder for transcripts and reports, or the file of a single report
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
+    /// Measure the server without the host too: readiness, ways of a client, ends, odd requests
+    ///
+    /// It takes a minute at most, in a workspace of its own. With `only`, nothing is judged.
+    #[arg(long, value_enum, value_name = "WHETHER", default_value = "yes")]
+    measure: Measure,
     /// Keep the temporary workspaces and the transcripts
     #[arg(long)]
     keep: bool,
@@ -106,6 +112,27 @@ pub(crate) struct Args {
     /// Servers that are checked at the same time
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
+}
+
+/// Whether a server is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Measure {
+    /// Behind the judgement, unless --only chooses clauses
+    Yes,
+    /// Not at all
+    No,
+    /// Without a judgement
+    Only,
+}
+
+impl From<Measure> for Measuring {
+    fn from(measure: Measure) -> Self {
+        match measure {
+            Measure::Yes => Self::Yes,
+            Measure::No => Self::No,
+            Measure::Only => Self::Only,
+        }
+    }
 }
 
 /// The longest time that can be given, in seconds: as many milliseconds as fit into 31 bits, the
@@ -223,6 +250,7 @@ impl Checker {
             keep: self.args.keep,
             temporary: self.shell.temporary.clone(),
             reproduce,
+            measure: self.args.measure.into(),
         };
         let Interruption { cancel, stop, .. } = &self.interruption;
         let watch = |step: Step| line.say(&said(step));
@@ -242,6 +270,7 @@ fn said(step: Step) -> String {
         Step::AskingAgain(operation) => format!("changed a file, asking {operation}"),
         Step::Ending => "shutting down".to_owned(),
         Step::Trying => "trying settings of the host".to_owned(),
+        Step::Measuring(what) => format!("measuring: {what}"),
         _ => String::new(),
     }
 }

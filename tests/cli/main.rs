@@ -7,9 +7,11 @@
 mod agent;
 mod audit;
 mod check;
+mod found;
 mod interruption;
 mod probes;
 mod query;
+mod raw;
 mod reference;
 mod refused;
 mod remedy;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dsh_e2e::{CheckOptions, Checked, Ground, Limits, Target, samples};
+use dsh_e2e::{CheckOptions, Checked, Ground, Limits, Measuring, Target, samples};
 use dsh_fake_lsp::{
     Action, FakeServer, Rule, capabilities, delay_ms, exit, ignore, reply, reply_error,
     request_and_wait, set, stderr,
@@ -45,6 +45,7 @@ async fn qualify(server: &FakeServer, given: impl FnOnce(&mut Target)) -> Checke
         keep: false,
         temporary: temporary.path().to_owned(),
         reproduce: "dsh-conform check".to_owned(),
+        measure: Measuring::No,
     };
     let ground = Ground::Sample(samples::sample("fake").unwrap());
     let checked = dsh_e2e::qualify(

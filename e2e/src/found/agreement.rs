@@ -79,7 +79,9 @@ pub(crate) fn told(all: &[Answers]) -> Vec<String> {
     let agree = judged.iter().filter(|(_, agree)| *agree).count();
     told.push(match judged.len() {
         0 => "Agreement: no place had both a definition and references to compare.".to_owned(),
-        count => format!("Agreement: at {agree} of {count} places the definition is one of the references."),
+        count => format!(
+            "Agreement: at {agree} of {count} places the definition is one of the references."
+        ),
     });
     for (answers, _) in judged.iter().filter(|(_, agree)| !agree) {
         let definition = &answers.locations(Operation::GoToDefinition)[0];
@@ -100,7 +102,9 @@ pub(crate) fn told(all: &[Answers]) -> Vec<String> {
 pub(crate) fn repeatability<'t>(
     tracks: impl Iterator<Item = (&'t str, &'t str, &'t Track)>,
 ) -> String {
-    let asked: Vec<_> = tracks.filter(|(_, _, track)| track.last().is_some()).collect();
+    let asked: Vec<_> = tracks
+        .filter(|(_, _, track)| track.last().is_some())
+        .collect();
     let changing: Vec<String> = asked
         .iter()
         .filter(|(_, _, track)| track.end() != Some(&End::Stable))

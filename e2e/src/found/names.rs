@@ -24,13 +24,82 @@ pub(crate) struct Symbol {
 
 /// What a name is most often no name of: words of many languages' own.
 const WORDS: [&str; 76] = [
-    "abstract", "and", "as", "async", "auto", "await", "begin", "bool", "break", "case", "catch",
-    "char", "class", "const", "continue", "def", "default", "defer", "do", "double", "elif", "else",
-    "elsif", "end", "enum", "except", "export", "extends", "extern", "false", "final", "finally",
-    "float", "fn", "for", "foreach", "from", "func", "function", "go", "if", "impl", "implements",
-    "import", "in", "include", "int", "interface", "let", "local", "long", "match", "module", "mut",
-    "namespace", "new", "nil", "not", "null", "or", "package", "private", "pub", "public", "return",
-    "self", "static", "string", "struct", "then", "this", "true", "type", "use", "var", "void",
+    "abstract",
+    "and",
+    "as",
+    "async",
+    "auto",
+    "await",
+    "begin",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "const",
+    "continue",
+    "def",
+    "default",
+    "defer",
+    "do",
+    "double",
+    "elif",
+    "else",
+    "elsif",
+    "end",
+    "enum",
+    "except",
+    "export",
+    "extends",
+    "extern",
+    "false",
+    "final",
+    "finally",
+    "float",
+    "fn",
+    "for",
+    "foreach",
+    "from",
+    "func",
+    "function",
+    "go",
+    "if",
+    "impl",
+    "implements",
+    "import",
+    "in",
+    "include",
+    "int",
+    "interface",
+    "let",
+    "local",
+    "long",
+    "match",
+    "module",
+    "mut",
+    "namespace",
+    "new",
+    "nil",
+    "not",
+    "null",
+    "or",
+    "package",
+    "private",
+    "pub",
+    "public",
+    "return",
+    "self",
+    "static",
+    "string",
+    "struct",
+    "then",
+    "this",
+    "true",
+    "type",
+    "use",
+    "var",
+    "void",
 ];
 
 /// A name that occurs oftener than this is rather a word of the language.
@@ -208,9 +277,12 @@ mod tests {
     #[test]
     fn names_of_line_have_their_columns_in_utf_16() {
         let mut names = Vec::new();
-        of_line("let 🦀x = été_2 + \"no names\" + a1 ;b 3c _d", |name, at| {
-            names.push((name.to_owned(), at));
-        });
+        of_line(
+            "let 🦀x = été_2 + \"no names\" + a1 ;b 3c _d",
+            |name, at| {
+                names.push((name.to_owned(), at));
+            },
+        );
         let expected = [("let", 0), ("été_2", 10), ("a1", 31), ("_d", 40)];
         let expected: Vec<(String, u32)> = expected
             .iter()
@@ -222,7 +294,10 @@ mod tests {
     #[test]
     fn a_use_is_asked_of_names_that_occur_more_than_once() {
         let sources = [
-            source("a.x", "fn total_area(s) {\n  return s\n}\n// total_area once more\n"),
+            source(
+                "a.x",
+                "fn total_area(s) {\n  return s\n}\n// total_area once more\n",
+            ),
             source("b.x", "let once = 1\nreturn total_area(2)\n"),
         ];
         let places = found(&sources, &[]);
@@ -260,7 +335,10 @@ mod tests {
     #[test]
     fn one_name_is_better_than_none_and_numbers_are_none() {
         assert_eq!(found(&[source("a.x", "= name\n")], &[]), ["a.x:1:3"]);
-        assert_eq!(found(&[source("a.x", "1 2 3\n\"quoted\"\n")], &[]), Vec::<String>::new());
+        assert_eq!(
+            found(&[source("a.x", "1 2 3\n\"quoted\"\n")], &[]),
+            Vec::<String>::new()
+        );
         assert_eq!(found(&[], &[]), Vec::<String>::new());
     }
 

@@ -27,6 +27,11 @@ pub(super) fn known(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
         let said = "no position is known; give --at FILE:LINE:COL";
         return vec![probe.case(Verdict::NotApplicable, said)];
     }
+    if seen.knowledge == Knowledge::Found {
+        let said = "what is right at the places that were found is not known; give --at \
+                    FILE:LINE:COL";
+        return vec![probe.case(Verdict::NotApplicable, said)];
+    }
     Operation::ALL
         .into_iter()
         .flat_map(|operation| {

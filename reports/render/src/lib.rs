@@ -10,6 +10,7 @@ mod baseline;
 mod conclusion;
 mod coverage;
 mod evidence;
+mod findings;
 mod github;
 mod junit;
 mod layout;

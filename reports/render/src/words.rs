@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::conclusion::Conclusion;
-use crate::measured::Setting;
 use crate::model::{Evidence, Place, Run, RunKind, Skipped, Stale, Subject};
 use crate::verdict::{Level, Verdict};
 
@@ -73,31 +72,6 @@ pub(crate) fn counts(run: &Run) -> String {
     .map(|(level, count)| format!("{level} {}/{}", count.held, count.judged))
     .collect();
     parts.join(" · ")
-}
-
-/// How to mount the server so that it works, line by line, each with a name: the settings, and the
-/// budget of a call.
-pub(crate) fn remedy(run: &Run) -> Vec<(&'static str, String)> {
-    let Some(remedy) = &run.remedy else {
-        return Vec::new();
-    };
-    let setting = |setting: &Setting| {
-        let name = if setting.clauses.is_empty() {
-            "set"
-        } else {
-            "needs"
-        };
-        (name, format!("{} ({})", setting.name, setting.against))
-    };
-    let mut lines: Vec<_> = remedy.settings.iter().map(setting).collect();
-    lines.extend(remedy.timeout_ms.map(|ms| {
-        let said = format!(
-            "{ms} for a call of the tool: twice the slowest time to a stable answer, in steps of \
-             5 s, at least the tool's own"
-        );
-        ("timeoutMs", said)
-    }));
-    lines
 }
 
 /// What became of the baseline, line by line.
