@@ -198,7 +198,8 @@ impl Attempt<'_> {
         let budget = TRIAL + 2 * remedy::initialized(&checked.events);
         let mut plan = Vec::new();
         for (clause, _) in &failed {
-            let trials = self.affordable(remedy::trials(clause, &checked.events, target));
+            let trials = remedy::trials(clause, &checked.events, target);
+            let trials = remedy::unpromising_last(self.affordable(trials), &checked.run);
             match probe_of(clause).filter(|_| !trials.is_empty()) {
                 Some(probe) => plan.push((probe, trials)),
                 // Whatever helped the others, this one would still fail.

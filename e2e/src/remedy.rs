@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dsh_reports::{Case, Run, StartKind, Verdict};
+use dsh_reports::{Case, PersonaOutcome, Run, StartKind, Verdict};
 use dsh_transcript::{Direction, Event, View};
 use serde_json::json;
 
@@ -85,6 +85,29 @@ pub(crate) fn trials(clause: &str, events: &[Event], target: &Target) -> Vec<Vec
         }
     }
     known
+}
+
+/// The same trials, those last that a client without the host was seen to have no use of. What is
+/// left stays in its order, so that the first that helps still has no setting too many.
+pub(crate) fn unpromising_last(trials: Vec<Vec<Setting>>, run: &Run) -> Vec<Vec<Setting>> {
+    let seen_in_vain = |trial: &Vec<Setting>| {
+        let way = match trial.as_slice() {
+            [Setting::AnnounceConfiguration] => "configuration-announced",
+            [Setting::Configuration(value)] if *value == json!({}) => "configuration-empty",
+            _ => return false,
+        };
+        let ways = run.measured.iter().flat_map(|measured| &measured.personas);
+        let in_vain = [
+            PersonaOutcome::Wrong,
+            PersonaOutcome::Silent,
+            PersonaOutcome::Dead,
+        ];
+        let mut tried = ways.filter(|persona| persona.name == way);
+        tried.any(|persona| in_vain.contains(&persona.outcome))
+    };
+    let (last, mut first): (Vec<_>, Vec<_>) = trials.into_iter().partition(seen_in_vain);
+    first.extend(last);
+    first
 }
 
 /// Each that there is, then two of them at a time, then all. The answer to a question that was

@@ -90,7 +90,7 @@ fn places_are_found_and_answers_agree_and_repeat() {
         "Repeatability: every answer came the same three times running."
     );
     assert_eq!(contents(&workspace), before, "the workspace is the user's");
-    let remedy = run.remedy.unwrap();
+    let remedy = run.remedy.as_ref().unwrap();
     assert_eq!(remedy.timeout_ms, Some(60_000));
     let again = check(
         &desk,

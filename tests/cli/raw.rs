@@ -491,7 +491,7 @@ async fn an_interruption_ends_it_at_once_and_leaves_nothing() {
     let began = Instant::now();
     let interrupting = async {
         control.wait_received(1, "definition").await;
-        cancel.cancel(CancelReason::User);
+        cancel.cancel(CancelReason::Caller);
     };
     let (checked, ()) = tokio::join!(measuring.watched(&cancel, &|_| ()), interrupting);
     assert!(began.elapsed() < Duration::from_secs(20));

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use dsh_reports::{Level, Subject, SubjectKind};
+use dsh_reports::{Level, Measured, Persona, Subject, SubjectKind};
 
 use super::*;
 use crate::judge::wiretap::Story;
@@ -36,6 +36,34 @@ fn answers_are_sought_with_one_setting_then_two_then_all() {
             "announceConfiguration: true with configuration: {} with initializationOptions: {}",
         ]
     );
+}
+
+#[test]
+fn what_was_seen_to_be_of_no_use_is_tried_last() {
+    let way = |name: &str, outcome| Persona {
+        name: name.to_owned(),
+        summary: String::new(),
+        outcome,
+        detail: None,
+        first_right_us: None,
+    };
+    let mut run = Run::new(Subject::named(SubjectKind::Server, "x"));
+    run.measured = Some(Measured {
+        personas: vec![
+            way("configuration-announced", PersonaOutcome::Silent),
+            way("configuration-empty", PersonaOutcome::NotAsked),
+        ],
+        ..Measured::default()
+    });
+    let trials = trials("QUA-4", &told(&Story::default()), &target());
+    let count = trials.len();
+    let ordered: Vec<String> = unpromising_last(trials, &run)
+        .iter()
+        .map(|settings| named(settings))
+        .collect();
+    assert_eq!(ordered[0], "configuration: {}");
+    assert_eq!(ordered[count - 1], "announceConfiguration: true");
+    assert_eq!(ordered.len(), count);
 }
 
 #[test]
