@@ -20,7 +20,16 @@ pub(super) struct Outcome {
     fault: bool,
     not_carried_out: bool,
     baseline: Option<Kept>,
-    emit_config: bool,
+    printed: Printed,
+}
+
+/// What is given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Printed {
+    /// The report.
+    Report,
+    /// The deployment that makes the servers work.
+    Deployment,
 }
 
 impl Outcome {
@@ -34,7 +43,11 @@ impl Outcome {
             fault: false,
             not_carried_out: false,
             baseline: Kept::read(shell, args)?,
-            emit_config: args.emit_config,
+            printed: if args.emit_config {
+                Printed::Deployment
+            } else {
+                Printed::Report
+            },
         })
     }
 
@@ -105,7 +118,7 @@ impl Outcome {
 impl Outcome {
     /// Writes the report, or the deployment in its place.
     fn deliver(&self, report: &Report) -> Result<(), Exit> {
-        if !self.emit_config {
+        if self.printed == Printed::Report {
             return self.delivery.deliver(report);
         }
         match emit::deployment(report) {
