@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
@@ -27,6 +28,15 @@ use crate::shell::Shell;
 struct Cli {
     #[command(flatten)]
     global: Global,
+    /// Own servers, which count more than built-in ones and those of dsh-conform.toml: a YAML or
+    /// TOML file, or a folder of YAML files; may be given several times
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        help_heading = "General options"
+    )]
+    catalogue: Vec<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -115,7 +125,7 @@ pub(crate) fn run() -> Exit {
     if let Command::Tamper(args) = cli.command {
         return crate::commands::tamper::run(args);
     }
-    let shell = match Shell::read() {
+    let shell = match Shell::read(cli.catalogue) {
         Ok(shell) => shell,
         Err(problem) => {
             complain(&format!("error: {problem}"));
@@ -132,7 +142,7 @@ pub(crate) fn run() -> Exit {
         Command::Audit(args) => audit::run(&shell, cli.global, &args),
         Command::Servers(command) => servers::run(&shell, cli.global, &command),
         Command::Deployment(command) => deployment::run(&shell, &command),
-        Command::List(command) => list::run(&command),
+        Command::List(command) => list::run(&shell, &command),
         Command::Explain(args) => explain::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Subject(args) => subject_worker::run(args),

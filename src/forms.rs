@@ -110,6 +110,14 @@ impl Delivery {
         self
     }
 
+    /// Writes this form too.
+    pub(crate) fn with(mut self, form: Form) -> Self {
+        if !self.forms.contains(&form) {
+            self.forms.push(form);
+        }
+        self
+    }
+
     /// Where a badge goes besides.
     pub(crate) fn with_badge(mut self, badge: Option<PathBuf>) -> Self {
         self.badge = badge;
@@ -181,6 +189,7 @@ pub(crate) fn report(runs: Vec<Run>, interrupted: bool) -> Report {
         },
         date: shell::date(),
         interrupted,
+        division: None,
         runs,
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ use crate::memory::ProcessTable;
 /// Wraps another provider and remembers the processes that were started through it.
 pub struct Warden {
     inner: Arc<dyn Subprocess>,
-    started: Mutex<Vec<Arc<dyn ProcessControl>>>,
+    started: Mutex<Vec<Weak<dyn ProcessControl>>>,
     /// Why nothing more may be started.
     closed: OnceLock<String>,
     peak: AtomicU64,
@@ -41,10 +41,13 @@ impl Warden {
     /// The resident memory of all trees that were started and whose leader has not ended, in
     /// bytes.
     pub fn resident(&self, table: &ProcessTable) -> u64 {
-        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-        started.retain(|control| control.exited().is_none());
-        let leaders: Vec<u32> = started.iter().map(|control| control.pid()).collect();
-        drop(started);
+        let alive = |control: &Arc<dyn ProcessControl>| control.exited().is_none();
+        let leaders: Vec<u32> = {
+            let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+            started.retain(|control| control.upgrade().as_ref().is_some_and(alive));
+            let controls = started.iter().filter_map(Weak::upgrade);
+            controls.map(|control| control.pid()).collect()
+        };
         if leaders.is_empty() {
             return 0;
         }
@@ -65,7 +68,7 @@ impl Warden {
         let _ = self.closed.set(reason.to_owned());
         let started: Vec<Arc<dyn ProcessControl>> = {
             let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-            started.drain(..).collect()
+            started.drain(..).filter_map(|control| control.upgrade()).collect()
         };
         let ends = started
             .iter()
@@ -93,7 +96,7 @@ impl Subprocess for Warden {
         let refused = |reason: &String| SpawnError {
             executable: spec.executable.clone(),
             cwd: spec.cwd.clone(),
-            source: std::io::Error::other(reason.clone()),
+            reason: reason.clone(),
         };
         if let Some(reason) = self.closed.get() {
             return Err(refused(reason));
@@ -104,7 +107,7 @@ impl Subprocess for Warden {
         self.started
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::clone(&control));
+            .push(Arc::downgrade(&control));
         if let Some(reason) = self.closed.get() {
             control.terminate_tree(Duration::ZERO).await;
             return Err(refused(reason));

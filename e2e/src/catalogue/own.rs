@@ -437,7 +437,10 @@ fn unreadable(tree: &Located, path: &[&str], said: &str) -> (At, String) {
                 Some(near) => format!("did you mean \"{near}\"?"),
                 None => format!("known here: {}", known.join(", ")),
             };
-            let at = found(here, &name).unwrap_or(at);
+            // Of a key, the path may lead to its value already.
+            let above = path.strip_suffix(&[name.as_str()]).unwrap_or(path);
+            let (_, above) = tree.follow(above.iter().copied());
+            let at = found(above, &name).or(found(here, &name)).unwrap_or(at);
             return (at, format!("unknown {what} \"{name}\"; {way_out}"));
         }
     }

@@ -17,6 +17,7 @@ mod measured;
 mod merge;
 mod model;
 mod read;
+mod summary;
 mod text;
 mod trajectory;
 mod verdict;
@@ -34,11 +35,12 @@ pub use measured::{
 };
 pub use merge::{MergeError, merge, missing_shards};
 pub use model::{
-    Case, ClauseCoverage, ClauseRef, Count, Evidence, FORMAT, Heard, OperationTimeline, Origin,
+    Case, ClauseCoverage, ClauseRef, Count, Division, Evidence, FORMAT, Heard, OperationTimeline, Origin,
     Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped, Stale,
     Subject, SubjectKind, Tool, Totals, TranscriptRef, Watch,
 };
 pub use read::{ReadError, read};
+pub use summary::{render_matrix, render_overview, render_summary};
 pub use text::{TextOptions, duration, render_text};
 pub use trajectory::{
     CLOCK, SESSION_FORMAT, SessionLog, SessionReadError, TrajectoryError, clock, read_session,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conclusion::Selection;
-use crate::model::{Case, ClauseRef, Report, Run, RunKind, Shard, SkipReason, Skipped, Watch};
+use crate::model::{Case, ClauseRef, Division, Report, Run, RunKind, Shard, SkipReason, Skipped, Watch};
 use crate::words;
 
 /// Why reports cannot be joined. A report is meant by the name it was given, its file's.
@@ -52,6 +52,21 @@ pub enum MergeError {
         /// Which part the other is.
         other: Shard,
     },
+    /// Servers were divided in two ways.
+    #[error(
+        "{first} has shard {one} of the servers, {second} has shard {other}; merge the shards of \
+         one division"
+    )]
+    OtherParts {
+        /// One report.
+        first: String,
+        /// Another one.
+        second: String,
+        /// Which part the one is.
+        one: Shard,
+        /// Which part the other is.
+        other: Shard,
+    },
     /// A case was run twice, and came out differently.
     #[error(
         "the case {case} is in {first} and in {second}, with different outcomes; merge shards \
@@ -73,6 +88,8 @@ pub fn merge(reports: Vec<(String, Report)>) -> Result<Report, MergeError> {
     let mut reports = reports.into_iter();
     let (first, mut whole) = reports.next().ok_or(MergeError::Nothing)?;
     let mut origins: Vec<Parts> = Vec::new();
+    let mut divisions: Vec<(String, Division)> = Vec::new();
+    divisions.extend(whole.division.take().map(|division| (first.clone(), division)));
     for run in std::mem::take(&mut whole.runs) {
         add(&mut origins, &first, run)?;
     }
@@ -94,6 +111,7 @@ pub fn merge(reports: Vec<(String, Report)>) -> Result<Report, MergeError> {
         }
         whole.interrupted |= report.interrupted;
         whole.date = whole.date.max(report.date);
+        divisions.extend(report.division.map(|division| (name.clone(), division)));
         for run in report.runs {
             add(&mut origins, &name, run)?;
         }
@@ -102,7 +120,45 @@ pub fn merge(reports: Vec<(String, Report)>) -> Result<Report, MergeError> {
         .into_iter()
         .map(Parts::join)
         .collect::<Result<_, _>>()?;
+    if !divisions.is_empty() {
+        // As one run has them.
+        whole.runs.sort_by(|a, b| a.subject.name.cmp(&b.subject.name));
+    }
+    whole.division = undivided(divisions, &whole.runs)?;
     Ok(whole)
+}
+
+/// What is left of the division of servers when its parts are put together: nothing if all are
+/// there.
+fn undivided(
+    divisions: Vec<(String, Division)>,
+    runs: &[Run],
+) -> Result<Option<Division>, MergeError> {
+    let mut shards = divisions.iter().flat_map(|(name, division)| {
+        let shards = division.shards.iter();
+        shards.map(move |shard| (name, *shard))
+    });
+    if let Some((first, one)) = shards.next()
+        && let Some((second, other)) = shards.find(|(_, other)| other.of != one.of)
+    {
+        return Err(MergeError::OtherParts {
+            first: first.clone(),
+            second: second.clone(),
+            one,
+            other,
+        });
+    }
+    let mut shards = BTreeSet::new();
+    let mut elsewhere = BTreeSet::new();
+    for (_, division) in divisions {
+        shards.extend(division.shards);
+        elsewhere.extend(division.elsewhere);
+    }
+    elsewhere.retain(|name| !runs.iter().any(|run| run.subject.name == *name));
+    Ok((!elsewhere.is_empty()).then(|| Division {
+        shards: shards.into_iter().collect(),
+        elsewhere: elsewhere.into_iter().collect(),
+    }))
 }
 
 /// The runs that become one, each with the report it is from.
@@ -236,7 +292,16 @@ pub fn missing_shards(report: &Report) -> Vec<String> {
         };
         run.remarks.iter().find_map(told)
     };
-    report.runs.iter().filter_map(of_run).collect()
+    let of_servers = report.division.iter().map(|division| {
+        let shards: BTreeSet<Shard> = division.shards.iter().copied().collect();
+        let names = division.elsewhere.join(", ");
+        match absent(&shards) {
+            Some(shards) => format!("{shards} (servers {names})"),
+            None => format!("servers {names}"),
+        }
+    });
+    let of_runs = report.runs.iter().filter_map(of_run);
+    of_servers.chain(of_runs).collect()
 }
 
 fn is_interrupted(run: &Run) -> bool {

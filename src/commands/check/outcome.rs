@@ -1,12 +1,14 @@
 //! What a check leaves: the report, in each form, and transcripts.
 
-use dsh_e2e::{CheckError, Checked};
-use dsh_reports::{Conclusion, Run, Subject, SubjectKind};
+use std::path::Path;
+
+use dsh_e2e::Checked;
+use dsh_reports::{Conclusion, Division, Run, Subject, SubjectKind};
 
 use super::Args;
 use crate::exit::Exit;
-use crate::forms::{self, Delivery};
-use crate::output::{Color, complain};
+use crate::forms::{self, Delivery, Form};
+use crate::output::{Color, complain, say};
 
 /// The runs as they come in, and where they go.
 pub(super) struct Outcome {
@@ -15,7 +17,8 @@ pub(super) struct Outcome {
     delivery: Delivery,
     keep: bool,
     fault: bool,
-    not_carried_out: bool,
+    /// Whether a folder was named for the reports.
+    into_folder: bool,
 }
 
 impl Outcome {
@@ -27,7 +30,7 @@ impl Outcome {
             delivery: Delivery::planned(&args.format, args.out.as_deref(), color)?,
             keep: args.keep,
             fault: false,
-            not_carried_out: false,
+            into_folder: args.out.is_some(),
         })
     }
 
@@ -59,9 +62,20 @@ impl Outcome {
         self.runs[index] = Some(checked.run);
     }
 
-    pub(super) fn not_carried_out(&mut self, index: usize, error: &CheckError) {
-        complain(&format!("error: {}: {error}", self.names[index]));
-        self.not_carried_out = true;
+    /// The folder of everything that is left.
+    pub(super) fn folder(&self) -> &Path {
+        self.delivery.artifacts.folder()
+    }
+
+    /// The run of the server at `index`, where it was taken.
+    pub(super) fn run(&self, index: usize) -> Option<&Run> {
+        self.runs.get(index)?.as_ref()
+    }
+
+    /// The check of the server at `index` ended by a fault of our own.
+    pub(super) fn broken(&mut self, index: usize, reason: &str) {
+        let reason = reason.to_owned();
+        self.runs[index] = Some(empty(&self.names[index], Conclusion::HarnessError { reason }));
     }
 
     pub(super) fn fault(&mut self, error: &str) {
@@ -73,7 +87,7 @@ impl Outcome {
     }
 
     /// Writes the report and says how it went.
-    pub(super) fn finish(self, interrupted: bool) -> Exit {
+    pub(super) fn finish(self, interrupted: bool, division: Option<Division>) -> Exit {
         let runs = self
             .runs
             .into_iter()
@@ -82,12 +96,21 @@ impl Outcome {
                 run.or_else(|| interrupted.then(|| empty(name, Conclusion::Interrupted)))
             })
             .collect();
-        let report = forms::report(runs, interrupted);
-        let delivered = self.delivery.deliver(&report);
+        let mut report = forms::report(runs, interrupted);
+        report.division = division;
+        let several = report.runs.len() > 1 && self.into_folder;
+        let delivery = if several && self.delivery.artifacts.file().is_none() {
+            self.delivery.with(Form::Json).into_files(true)
+        } else {
+            self.delivery
+        };
+        let mut delivered = delivery.deliver(&report);
+        if several && say(&dsh_reports::render_overview(&report)).is_err() {
+            delivered = delivered.and(Err(Exit::NotCarriedOut));
+        }
         match (Exit::of(&report), delivered) {
             (_, Err(Exit::OurFault)) => Exit::OurFault,
             _ if self.fault => Exit::OurFault,
-            (Exit::Fine, Ok(())) if self.not_carried_out => Exit::NotCarriedOut,
             (Exit::Fine, Err(exit)) | (exit, _) => exit,
         }
     }

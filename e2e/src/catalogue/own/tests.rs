@@ -94,8 +94,8 @@ fn every_fault_is_told_with_its_place_and_the_way_out() {
             "own.yaml:4:1: unknown key \"sumary\"; did you mean \"summary\"?",
         ),
         (
-            with("recipes: [{kind: nmp, package: x, version: 1.2.3, node: 18}]"),
-            "own.yaml:4:18: unknown value \"nmp\"; did you mean \"npm\"?",
+            with("recipes: [{kind: npn, package: x, version: 1.2.3, node: 18}]"),
+            "own.yaml:4:18: unknown value \"npn\"; did you mean \"npm\"?",
         ),
         (
             with("recipes: [{kind: npm, package: x, version: latest, node: 18}]"),

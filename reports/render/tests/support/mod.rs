@@ -18,6 +18,7 @@ pub(crate) fn report(runs: Vec<Run>) -> Report {
         },
         date: None,
         interrupted: false,
+        division: None,
         runs,
     }
 }
@@ -106,6 +107,7 @@ pub(crate) fn mixed() -> Run {
         },
     ];
     failed.transcript = Some(TranscriptRef {
+        language: None,
         path: "target/dsh-conform/cancel-ignored-hover-late.jsonl".to_owned(),
         seq: Some(12),
     });
