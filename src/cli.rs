@@ -125,8 +125,11 @@ pub(crate) fn run() -> Exit {
     if let Command::Tamper(args) = cli.command {
         return crate::commands::tamper::run(args);
     }
-    let shell = match Shell::read(cli.catalogue) {
-        Ok(shell) => shell,
+    let shell = match Shell::read() {
+        Ok(shell) => Shell {
+            catalogues: cli.catalogue,
+            ..shell
+        },
         Err(problem) => {
             complain(&format!("error: {problem}"));
             return Exit::NotCarriedOut;

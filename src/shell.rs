@@ -31,7 +31,7 @@ pub(crate) struct Shell {
 
 impl Shell {
     #[expect(clippy::disallowed_methods, reason = "this is the outer shell")]
-    pub(crate) fn read(catalogues: Vec<PathBuf>) -> Result<Self, String> {
+    pub(crate) fn read() -> Result<Self, String> {
         let directory = std::env::current_dir()
             .map_err(|error| format!("the working directory cannot be used: {error}"))?;
         let program = std::env::current_exe()
@@ -39,7 +39,7 @@ impl Shell {
         Ok(Self {
             variables: std::env::vars_os().collect(),
             directory,
-            catalogues,
+            catalogues: Vec::new(),
             temporary: std::env::temp_dir(),
             program,
             stderr_is_terminal: std::io::stderr().is_terminal(),

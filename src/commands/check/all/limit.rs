@@ -17,12 +17,12 @@ use crate::signals::Interruption;
 const INSTALLATION: Duration = Duration::from_hours(1);
 
 /// The bounds of one check, and what is to be ended when one is crossed.
-pub(super) struct Limit {
-    pub(super) warden: Arc<Warden>,
+pub(in crate::commands::check) struct Limit {
+    pub(in crate::commands::check) warden: Arc<Warden>,
     /// Ends the check in order.
-    pub(super) cancel: Cancel,
+    pub(in crate::commands::check) cancel: Cancel,
     /// The same, for those that know no reasons.
-    pub(super) token: CancellationToken,
+    pub(in crate::commands::check) token: CancellationToken,
     /// Given when the processes have to go at once.
     kill: CancellationToken,
     /// In bytes.
@@ -34,7 +34,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    pub(super) fn new(
+    pub(in crate::commands::check) fn new(
         subprocess: Arc<dyn Subprocess>,
         interruption: &Interruption,
         memory: u64,
@@ -53,13 +53,13 @@ impl Limit {
     }
 
     /// The server is there, and is started now.
-    pub(super) fn begin(&self) {
+    pub(in crate::commands::check) fn begin(&self) {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = (monotonic_us(), self.time);
     }
 
     /// Looks at what the server takes, ends it if that is too much, and gives the memory it holds,
     /// in bytes.
-    pub(super) fn look(&self, table: &ProcessTable) -> u64 {
+    pub(in crate::commands::check) fn look(&self, table: &ProcessTable) -> u64 {
         let resident = self.warden.resident(table);
         let (since, time) = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let elapsed = Duration::from_micros(monotonic_us().saturating_sub(since));
@@ -89,19 +89,19 @@ impl Limit {
     }
 
     /// Which bound was crossed, in a sentence.
-    pub(super) fn crossed(&self) -> Option<&str> {
+    pub(in crate::commands::check) fn crossed(&self) -> Option<&str> {
         self.crossed.get().map(String::as_str)
     }
 
     /// Kills the processes when they have to go at once; never ends by itself.
-    pub(super) async fn enforce(&self) -> std::convert::Infallible {
+    pub(in crate::commands::check) async fn enforce(&self) -> std::convert::Infallible {
         self.kill.cancelled().await;
         self.warden.close(self.crossed().unwrap_or_default()).await;
         std::future::pending().await
     }
 
     /// Says in the run that it was cut, and by what: nothing can be concluded from it.
-    pub(super) fn told(&self, run: &mut Run) {
+    pub(in crate::commands::check) fn told(&self, run: &mut Run) {
         if let Some(why) = self.crossed() {
             run.conclusion = Conclusion::Untestable {
                 reason: why.to_owned(),
