@@ -2,7 +2,6 @@
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 
 use dsh_transcript::monotonic_us;
 
@@ -15,10 +14,10 @@ static MEASURED_NS: AtomicU64 = AtomicU64::new(0);
 pub struct Spent {
     /// From its beginning to its end, in microseconds.
     pub wall_us: u64,
-    /// The part of it that was no waiting, in microseconds: the wall time in which the work's own
-    /// task ran, files that it waits for included, and the processor time that the rest of this
-    /// program took meanwhile. Where several pieces are measured at the same time, what they share
-    /// counts for each, so that it is never less than it was.
+    /// The part of it that was no waiting, in microseconds: the processor time that the work's own
+    /// task took, and that the rest of this program took meanwhile; what a child process takes is
+    /// not in it. Where several pieces are measured at the same time, what they share counts for
+    /// each, so that it is never less than it was.
     pub busy_us: u64,
 }
 
@@ -27,23 +26,20 @@ pub async fn measured<T>(work: impl Future<Output = T>) -> (T, Spent) {
     let mut work = pin!(work);
     let began_us = monotonic_us();
     let rest_before = rest_ns();
-    let mut own_us = 0;
+    let mut own_ns = 0;
     let done = std::future::poll_fn(|context| {
-        let (before_us, before_ns) = (monotonic_us(), thread_ns());
+        let before = thread_ns();
         let polled = work.as_mut().poll(context);
-        own_us += monotonic_us().saturating_sub(before_us);
-        let ran = thread_ns().saturating_sub(before_ns);
+        let ran = thread_ns().saturating_sub(before);
+        own_ns += ran;
         MEASURED_NS.fetch_add(ran, Ordering::Relaxed);
-        match polled {
-            Poll::Ready(done) => Poll::Ready(done),
-            Poll::Pending => Poll::Pending,
-        }
+        polled
     })
     .await;
-    let rest = rest_ns().saturating_sub(rest_before) / 1000;
+    let rest = rest_ns().saturating_sub(rest_before);
     let spent = Spent {
         wall_us: monotonic_us().saturating_sub(began_us),
-        busy_us: own_us + rest,
+        busy_us: (own_ns + rest) / 1000,
     };
     (done, spent)
 }
@@ -70,15 +66,15 @@ fn clock_ns(clock: rustix::time::ClockId) -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Where no such clock is at hand, only the work's own task counts.
+/// Where no such clock is at hand, the time counts in which the work's own task ran.
 #[cfg(not(unix))]
-const fn process_ns() -> u64 {
-    0
+fn process_ns() -> u64 {
+    MEASURED_NS.load(Ordering::Relaxed)
 }
 
 #[cfg(not(unix))]
-const fn thread_ns() -> u64 {
-    0
+fn thread_ns() -> u64 {
+    monotonic_us() * 1000
 }
 
 #[cfg(test)]

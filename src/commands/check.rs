@@ -48,9 +48,11 @@ Examples:
   dsh-conform check --all --install --shard 2/4 --format json --out shard-2.json
   dsh-conform check --all --resume
 
-A server that fails leaves its transcript in target/dsh-conform (or --out). Of several servers the
-finished runs are kept there too, in runs, for --resume. With a folder in --out, several servers
-leave their report there in each form, as JSON in any case, and a line a server is printed.")]
+A server that fails leaves its transcript in target/dsh-conform (or --out).
+
+Of several servers the finished runs are kept there too, in runs, for --resume.
+With a folder in --out they leave their report there in each form, as JSON in
+any case, and a line a server is printed.")]
 pub(crate) struct Args {
     /// A server of the catalogue, the one on PATH; may be given several times
     #[arg(long, value_name = "NAME", conflicts_with_all = ["all", "command"])]

@@ -95,11 +95,11 @@ pub struct Run {
     pub budget_ms: Option<u64>,
     /// Wall time of the whole run, in microseconds.
     pub duration_us: u64,
-    /// How much of the wall time of a check was this program's own work and no waiting, in
-    /// microseconds: laying out the workspace, driving, recording, judging. Taken around the whole
-    /// check, from the workspace to the judged run: the time in which the check's own task ran,
-    /// and the processor time that the rest of the program took meanwhile. Where servers are
-    /// checked side by side, work that they share counts for each.
+    /// How much of a check was this program's own work and no waiting, in microseconds: laying out
+    /// the workspace, driving, recording, judging. Taken around the whole check, from the
+    /// workspace to the judged run: the processor time of all of this program meanwhile, system
+    /// calls included, without that of the server. Where servers are checked side by side, work
+    /// that they share counts for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead_us: Option<u64>,
     /// The most resident memory of the server's process tree that was seen, in bytes, looked at
