@@ -55,7 +55,9 @@ pub fn sample(name: &str) -> Option<&'static Sample> {
 pub fn kept(folder: &Path) -> Result<&'static Sample, DataError> {
     let name = folder.file_name().unwrap_or(folder.as_os_str());
     let files = crate::embedded::read_folder(folder)?;
-    let files = files.iter().map(|(path, text)| (path.as_ref(), text.as_ref()));
+    let files = files
+        .iter()
+        .map(|(path, text)| (path.as_ref(), text.as_ref()));
     let sample = Sample::parse(&name.to_string_lossy(), files)?;
     Ok(Box::leak(Box::new(sample)))
 }

@@ -68,7 +68,10 @@ impl Warden {
         let _ = self.closed.set(reason.to_owned());
         let started: Vec<Arc<dyn ProcessControl>> = {
             let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-            started.drain(..).filter_map(|control| control.upgrade()).collect()
+            started
+                .drain(..)
+                .filter_map(|control| control.upgrade())
+                .collect()
         };
         let ends = started
             .iter()

@@ -204,8 +204,7 @@ impl Checker {
         let (cancel, stop) = (&limit.cancel, &self.interruption.stop);
         let watch = |step: Step| line.say(&said(step));
         let subprocess = Arc::clone(&limit.warden) as Arc<dyn Subprocess>;
-        let check =
-            dsh_e2e::check(&target, &ground, &options, subprocess, cancel, stop, &watch);
+        let check = dsh_e2e::check(&target, &ground, &options, subprocess, cancel, stop, &watch);
         match dsh_e2e::measured(check).await {
             (Ok(mut checked), spent) => {
                 checked.run.overhead_us = Some(spent.busy_us);

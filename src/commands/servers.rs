@@ -248,7 +248,9 @@ fn told(diagnosis: &dsh_e2e::install::Diagnosis) -> String {
             let _ = writeln!(text, "✓ {} {version}", diagnosis.server);
             let usable = diagnosis.candidates.iter();
             if usable.filter(|other| other.version.is_ok()).count() > 1 {
-                text.push_str("    used is the first that tells its version; PATH counts before the cache\n");
+                text.push_str(
+                    "    used is the first that tells its version; PATH counts before the cache\n",
+                );
             }
         }
         None => {

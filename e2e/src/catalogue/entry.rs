@@ -339,7 +339,10 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    #[expect(clippy::unnecessary_wraps, reason = "a fault is returned where one is found")]
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a fault is returned where one is found"
+    )]
     fn at(path: &[&str], said: &str) -> Option<Self> {
         Some(Self {
             message: format!("{}: {said}", path.join(".")),
@@ -347,7 +350,10 @@ impl Fault {
         })
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "a fault is returned where one is found")]
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a fault is returned where one is found"
+    )]
     fn of_key(key: &str, below: &str, said: impl std::fmt::Display) -> Option<Self> {
         Some(Self {
             path: vec![key.to_owned(), below.to_owned()],

@@ -157,7 +157,8 @@ fn of_toml(origin: &str, text: &str) -> Result<Vec<OwnEntry>, DataError> {
     let mut entries = Vec::new();
     for (name, at, tree) in servers {
         if let Some((at, _)) = tree.get("name") {
-            let message = format!("the name of this server is its table's, \"{name}\"; leave it out");
+            let message =
+                format!("the name of this server is its table's, \"{name}\"; leave it out");
             return Err(error(at, message));
         }
         if !matches!(tree.node, Node::Map(_)) {
@@ -248,7 +249,10 @@ fn resolved(
     let value = extended(base, own, file, entry)?;
     let read: Entry = serde_path_to_error::deserialize(Value::Object(value)).map_err(|error| {
         let path: Vec<String> = error.path().iter().map(ToString::to_string).collect();
-        let path: Vec<&str> = path.iter().map(|part| part.trim_matches(['[', ']'])).collect();
+        let path: Vec<&str> = path
+            .iter()
+            .map(|part| part.trim_matches(['[', ']']))
+            .collect();
         let (at, message) = unreadable(&entry.tree, &path, &error.inner().to_string());
         file.error(at, message)
     })?;

@@ -35,9 +35,9 @@ pub use measured::{
 };
 pub use merge::{MergeError, merge, missing_shards};
 pub use model::{
-    Case, ClauseCoverage, ClauseRef, Count, Division, Evidence, FORMAT, Heard, OperationTimeline, Origin,
-    Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped, Stale,
-    Subject, SubjectKind, Tool, Totals, TranscriptRef, Watch,
+    Case, ClauseCoverage, ClauseRef, Count, Division, Evidence, FORMAT, Heard, OperationTimeline,
+    Origin, Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped,
+    Stale, Subject, SubjectKind, Tool, Totals, TranscriptRef, Watch,
 };
 pub use read::{ReadError, read};
 pub use summary::{render_matrix, render_overview, render_summary};

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conclusion::Selection;
-use crate::model::{Case, ClauseRef, Division, Report, Run, RunKind, Shard, SkipReason, Skipped, Watch};
+use crate::model::{
+    Case, ClauseRef, Division, Report, Run, RunKind, Shard, SkipReason, Skipped, Watch,
+};
 use crate::words;
 
 /// Why reports cannot be joined. A report is meant by the name it was given, its file's.
@@ -89,7 +91,12 @@ pub fn merge(reports: Vec<(String, Report)>) -> Result<Report, MergeError> {
     let (first, mut whole) = reports.next().ok_or(MergeError::Nothing)?;
     let mut origins: Vec<Parts> = Vec::new();
     let mut divisions: Vec<(String, Division)> = Vec::new();
-    divisions.extend(whole.division.take().map(|division| (first.clone(), division)));
+    divisions.extend(
+        whole
+            .division
+            .take()
+            .map(|division| (first.clone(), division)),
+    );
     for run in std::mem::take(&mut whole.runs) {
         add(&mut origins, &first, run)?;
     }
@@ -122,7 +129,9 @@ pub fn merge(reports: Vec<(String, Report)>) -> Result<Report, MergeError> {
         .collect::<Result<_, _>>()?;
     if !divisions.is_empty() {
         // As one run has them.
-        whole.runs.sort_by(|a, b| a.subject.name.cmp(&b.subject.name));
+        whole
+            .runs
+            .sort_by(|a, b| a.subject.name.cmp(&b.subject.name));
     }
     whole.division = undivided(divisions, &whole.runs)?;
     Ok(whole)

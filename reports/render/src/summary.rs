@@ -21,9 +21,8 @@ const NOTHING: &str = "–";
 pub(crate) fn is_about_servers(report: &Report) -> bool {
     let mut runs = report.runs.iter();
     !report.runs.is_empty()
-        && runs.all(|run| {
-            run.kind == RunKind::Conformance && run.subject.kind == SubjectKind::Server
-        })
+        && runs
+            .all(|run| run.kind == RunKind::Conformance && run.subject.kind == SubjectKind::Server)
 }
 
 /// A Markdown table with a line a server, in the order of the report: which one, what came of it,
@@ -35,7 +34,9 @@ pub fn render_summary(report: &Report) -> String {
     if !is_about_servers(report) {
         return out;
     }
-    out.push_str("| server | version | language | verdict | ready after | p50 | memory | notes |\n");
+    out.push_str(
+        "| server | version | language | verdict | ready after | p50 | memory | notes |\n",
+    );
     out.push_str("|---|---|---|---|---:|---:|---:|---|\n");
     for run in &report.runs {
         let subject = &run.subject;
@@ -78,7 +79,12 @@ pub fn render_matrix(report: &Report) -> String {
             sign(known.and_then(|known| known.verdict))
         });
         let signs: Vec<&str> = signs.collect();
-        let _ = writeln!(out, "| {} | {} |", cell(&run.subject.name), signs.join(" | "));
+        let _ = writeln!(
+            out,
+            "| {} | {} |",
+            cell(&run.subject.name),
+            signs.join(" | ")
+        );
     }
     out.push_str(
         "\n✓ holds · ! a SHOULD that does not hold · ✗ does not hold · ? could not be judged · \
@@ -159,7 +165,9 @@ fn ready(run: &Run) -> String {
         }
         match operation.first_right_us {
             Some(at) => last = last.max(Some(at)),
-            None if run.sample.is_some() => return format!("no right {}", plain(&operation.operation)),
+            None if run.sample.is_some() => {
+                return format!("no right {}", plain(&operation.operation));
+            }
             None => return nothing(),
         }
     }
@@ -168,7 +176,9 @@ fn ready(run: &Run) -> String {
 
 fn p50(run: &Run) -> Option<u64> {
     let cycles = &run.measured.as_ref()?.cycles;
-    let same = cycles.iter().find(|cycles| cycles.kind == CyclesKind::SameText);
+    let same = cycles
+        .iter()
+        .find(|cycles| cycles.kind == CyclesKind::SameText);
     same.map(|cycles| cycles.p50_us)
 }
 

@@ -2,8 +2,8 @@
 
 use dsh_reports::{
     Case, Conclusion, Cycles, CyclesKind, FORMAT, Level, Measured, OperationTimeline, Platform,
-    Report, Run, Selection, Start, StartKind, Subject, SubjectKind, Tool, Verdict,
-    render_markdown, render_matrix, render_overview, render_summary,
+    Report, Run, Selection, Start, StartKind, Subject, SubjectKind, Tool, Verdict, render_markdown,
+    render_matrix, render_overview, render_summary,
 };
 
 fn server(name: &str, cases: &[(&str, Level, Verdict)]) -> Run {
@@ -116,7 +116,10 @@ fn each_server_has_a_line_with_what_decides_for_it() {
         lines[3],
         "| `bad\\|one` | `1.2.3` | C++ | NOT QUALIFIED | no right hover | – | – | ✗ QUA-1 |"
     );
-    assert!(lines[4].contains("| UNTESTABLE | – | – | – | `it is not here at all"), "{text}");
+    assert!(
+        lines[4].contains("| UNTESTABLE | – | – | – | `it is not here at all"),
+        "{text}"
+    );
     assert!(!text.contains("second line"));
     let cells = |line: &str| line.replace("\\|", "").matches('|').count();
     assert!(lines.iter().all(|line| cells(line) == 9), "{text}");
@@ -149,6 +152,9 @@ fn a_report_of_several_begins_with_both_and_one_of_one_has_neither() {
 fn on_a_terminal_each_has_one_line_of_80_columns() {
     let text = render_overview(&report());
     assert_eq!(text.lines().count(), 3);
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
     assert!(text.contains("QUALIFIED, 1 note"), "{text}");
 }

@@ -410,7 +410,9 @@ impl Whole {
             0 => format!("there is nothing to take over in {folder}; all servers are checked"),
             1 => format!("there is 1 run of before in {folder}; the same one is not made again"),
             count => {
-                format!("there are {count} runs of before in {folder}; the same ones are not made again")
+                format!(
+                    "there are {count} runs of before in {folder}; the same ones are not made again"
+                )
             }
         });
     }

@@ -75,7 +75,10 @@ impl Outcome {
     /// The check of the server at `index` ended by a fault of our own.
     pub(super) fn broken(&mut self, index: usize, reason: &str) {
         let reason = reason.to_owned();
-        self.runs[index] = Some(empty(&self.names[index], Conclusion::HarnessError { reason }));
+        self.runs[index] = Some(empty(
+            &self.names[index],
+            Conclusion::HarnessError { reason },
+        ));
     }
 
     pub(super) fn fault(&mut self, error: &str) {

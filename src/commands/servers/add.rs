@@ -179,7 +179,11 @@ fn add(shell: &Shell, server: &Server) -> Result<String, (String, Exit)> {
         Some(path) => format!(" --catalogue {}", path.display()),
         None => String::new(),
     };
-    let judged = match read.entry(name).ok().and_then(|entry| read.sample_of(entry)) {
+    let judged = match read
+        .entry(name)
+        .ok()
+        .and_then(|entry| read.sample_of(entry))
+    {
         Some(sample) => format!("It is asked about the sample {}.", sample.name),
         None => "It has no sample: the protocol alone is judged. A sample has known answers; \
                  give --sample, or write one."
@@ -202,7 +206,9 @@ fn file_of(shell: &Shell) -> Result<(PathBuf, String), String> {
     };
     let shown = file.strip_prefix(&shell.directory).unwrap_or(&file);
     let shown = shown.display().to_string();
-    let is_toml = file.extension().is_some_and(|extension| extension == "toml");
+    let is_toml = file
+        .extension()
+        .is_some_and(|extension| extension == "toml");
     if is_toml {
         Ok((file, shown))
     } else {
@@ -229,7 +235,9 @@ fn with_server(
         Item::Table(servers)
     });
     let Some(servers) = servers.as_table_mut() else {
-        return Err(format!("{shown}: servers is no table; write [servers.NAME]"));
+        return Err(format!(
+            "{shown}: servers is no table; write [servers.NAME]"
+        ));
     };
     if servers.contains_key(&server.name) {
         return Err(format!(

@@ -61,9 +61,15 @@ fn what_is_extended_is_kept_but_for_what_is_said() {
     let catalogue = read("dsh-conform.toml", text).unwrap();
     let built_in = Catalogue::builtin().entry("pyright").unwrap();
     let own = catalogue.entry("pyright").unwrap();
-    assert_eq!((own.memory_mb, &own.recipes), (Some(900), &built_in.recipes));
+    assert_eq!(
+        (own.memory_mb, &own.recipes),
+        (Some(900), &built_in.recipes)
+    );
     let strict = catalogue.entry("strict").unwrap();
-    assert_eq!((&*strict.language, strict.memory_mb), ("Strict Python", Some(900)));
+    assert_eq!(
+        (&*strict.language, strict.memory_mb),
+        ("Strict Python", Some(900))
+    );
     assert_eq!(catalogue.sample_of(strict).unwrap().name, "python");
 }
 
@@ -71,7 +77,10 @@ fn what_is_extended_is_kept_but_for_what_is_said() {
 fn a_later_layer_counts_more_and_one_layer_has_a_name_once() {
     let other = ENTRY.replace("[--stdio]", "[--other]");
     let catalogue = layered(&[&[("a.yaml", ENTRY)], &[("b.yaml", &other)]]).unwrap();
-    assert_eq!(catalogue.entry("foo-server").unwrap().launch.args, ["--other"]);
+    assert_eq!(
+        catalogue.entry("foo-server").unwrap().launch.args,
+        ["--other"]
+    );
     assert_eq!(
         layered(&[&[("a.yaml", ENTRY), ("b.yaml", &other)]]).unwrap_err(),
         "b.yaml:1:7: a server named \"foo-server\" is at a.yaml:1:7 already; rename or remove one"
@@ -82,7 +91,10 @@ fn a_later_layer_counts_more_and_one_layer_has_a_name_once() {
 fn paths_are_meant_from_the_folder_of_the_file() {
     let text = ENTRY.replace("command: foo-server", "command: bin/foo");
     let catalogue = read("own.yaml", &text).unwrap();
-    assert_eq!(catalogue.entry("foo-server").unwrap().launch.command, "/own/bin/foo");
+    assert_eq!(
+        catalogue.entry("foo-server").unwrap().launch.command,
+        "/own/bin/foo"
+    );
 }
 
 #[test]
@@ -117,7 +129,10 @@ fn every_fault_is_told_with_its_place_and_the_way_out() {
             with("extends: pyrihgt"),
             "own.yaml:4:10: extends: no server named \"pyrihgt\"; did you mean \"pyright\"?",
         ),
-        (with("memoryMb: 0"), "own.yaml:4:11: memoryMb: give 1 to 1048576 MiB"),
+        (
+            with("memoryMb: 0"),
+            "own.yaml:4:11: memoryMb: give 1 to 1048576 MiB",
+        ),
         (with("memoryMb: much"), "own.yaml:4:11: memoryMb: "),
         (
             refused("own.yaml", "launch: {command: x}\n"),
@@ -135,7 +150,10 @@ fn every_fault_is_told_with_its_place_and_the_way_out() {
             refused("own.yaml", &ENTRY.replace(".foo:", "foo:")),
             "own.yaml:3:19: extensions: \"foo\" is no extension",
         ),
-        (refused("own.yaml", "- 1\n"), "own.yaml:1:3: an entry has keys"),
+        (
+            refused("own.yaml", "- 1\n"),
+            "own.yaml:1:3: an entry has keys",
+        ),
         (refused("own.yaml", "a: b: c\n"), "own.yaml:1:"),
         (
             refused("a.toml", "[servers.x]\nlaunch = 1\n"),
@@ -180,7 +198,10 @@ fn a_folder_gives_its_yaml_files_and_an_own_sample_is_read() {
     assert_eq!(catalogue.sample_of(entry).unwrap().name, "fake");
     std::fs::remove_file(folder.path().join("foo.yaml")).unwrap();
     let none = OwnFile::read(folder.path(), "own").unwrap_err().to_string();
-    assert!(none.starts_with("own: the folder has no YAML file"), "{none}");
+    assert!(
+        none.starts_with("own: the folder has no YAML file"),
+        "{none}"
+    );
     let gone = OwnFile::read(Path::new("/nowhere.yaml"), "nowhere.yaml").unwrap_err();
     assert!(gone.to_string().contains("servers add"), "{gone}");
 }

@@ -31,7 +31,10 @@ impl Admission {
         if self.running.len() >= self.places {
             return None;
         }
-        let held: u64 = self.running.values().fold(0, |sum, held| sum.saturating_add(*held));
+        let held: u64 = self
+            .running
+            .values()
+            .fold(0, |sum, held| sum.saturating_add(*held));
         let alone = self.running.is_empty();
         let fits = |(_, need): &(usize, u64)| alone || held.saturating_add(*need) <= self.memory;
         let at = self.waiting.iter().position(fits)?;

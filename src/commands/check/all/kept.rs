@@ -58,7 +58,9 @@ impl Kept {
         };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let is_run = |name: &String| {
-            Path::new(name).extension().is_some_and(|known| known == "json")
+            Path::new(name)
+                .extension()
+                .is_some_and(|known| known == "json")
         };
         names.filter(is_run).count()
     }
@@ -97,9 +99,11 @@ impl Kept {
         });
         match read {
             Err(why) => Found::Other(format!("{} cannot be read: {why}", path.display())),
-            Ok(file) if file.format != FORMAT => {
-                Found::Other(format!("{} has the format {:?}", path.display(), file.format))
-            }
+            Ok(file) if file.format != FORMAT => Found::Other(format!(
+                "{} has the format {:?}",
+                path.display(),
+                file.format
+            )),
             Ok(file) => match difference(&file.key, key) {
                 Some(difference) => Found::Other(difference),
                 None => Found::Same(Box::new(file.run)),
@@ -121,7 +125,11 @@ pub(super) fn key(args: &Args, target: &Target, ground: &Ground) -> Value {
         Ground::Sample(sample) => {
             // The texts are part of it: a sample of a user's own may have been changed.
             let digest = Sha256::digest(format!("{sample:?}").as_bytes());
-            let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            let digest: String = digest
+                .iter()
+                .take(8)
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
             format!("{} {digest}", sample.name)
         }
         other => format!("{other:?}"),
