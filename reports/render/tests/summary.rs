@@ -110,7 +110,7 @@ fn each_server_has_a_line_with_what_decides_for_it() {
     assert_eq!(lines.len(), 5, "{text}");
     assert_eq!(
         lines[2],
-        "| `good` | `1.2.3` | C++ | QUALIFIED with notes | 21.0 s | 2.5 ms | 300 MiB | ! QUA-9 |"
+        "| `good` | `1.2.3` | C++ | QUALIFIED with notes | 21 s | 3 ms | 300 MiB | ! QUA-9 |"
     );
     assert_eq!(
         lines[3],

@@ -107,7 +107,6 @@ pub(crate) fn mixed() -> Run {
         },
     ];
     failed.transcript = Some(TranscriptRef {
-        language: None,
         path: "target/dsh-conform/cancel-ignored-hover-late.jsonl".to_owned(),
         seq: Some(12),
     });
