@@ -16,6 +16,7 @@ mod markdown;
 mod measured;
 mod merge;
 mod model;
+mod page;
 mod read;
 mod text;
 mod trajectory;
@@ -32,12 +33,13 @@ pub use measured::{
     Cycles, CyclesKind, Edge, Ending, Measured, Output, Overlay, Persona, PersonaOutcome, Remedy,
     Setting, Signal, Start, StartKind, TextSource, Written,
 };
-pub use merge::{MergeError, merge, missing_shards};
+pub use merge::{MergeError, gather, merge, missing_shards};
 pub use model::{
     Case, ClauseCoverage, ClauseRef, Count, Evidence, FORMAT, Heard, OperationTimeline, Origin,
     Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped, Stale,
     Subject, SubjectKind, Tool, Totals, TranscriptRef, Watch,
 };
+pub use page::{PageError, render_page};
 pub use read::{ReadError, read};
 pub use text::{TextOptions, duration, render_text};
 pub use trajectory::{
