@@ -254,7 +254,11 @@ fn tally(servers: &[Server]) -> Vec<Tally> {
 fn badge(conclusion: &Conclusion) -> Badge {
     let noted = |notes: u64| match notes {
         0 => String::new(),
-        _ => count(usize::try_from(notes).unwrap_or(usize::MAX), "note", "notes"),
+        _ => count(
+            usize::try_from(notes).unwrap_or(usize::MAX),
+            "note",
+            "notes",
+        ),
     };
     let all = |ids: &[String]| shown(&words::clauses(ids));
     let (key, rank, class, word, more) = match conclusion {
@@ -269,7 +273,9 @@ fn badge(conclusion: &Conclusion) -> Badge {
             "qualified with settings",
             shown(&settings.join(", ")),
         ),
-        Conclusion::ProtocolOnly { notes } => ("protocol", 3, "note", "protocol only", noted(*notes)),
+        Conclusion::ProtocolOnly { notes } => {
+            ("protocol", 3, "note", "protocol only", noted(*notes))
+        }
         Conclusion::Partial { notes } => {
             ("partial", 4, "note", "selected probes hold", noted(*notes))
         }
@@ -282,7 +288,9 @@ fn badge(conclusion: &Conclusion) -> Badge {
         Conclusion::DoesNotConform { musts } => {
             ("breaks", 5, "bad", "does not conform", all(musts))
         }
-        Conclusion::Unnoticed { .. } => ("unnoticed", 5, "bad", "mutants not killed", String::new()),
+        Conclusion::Unnoticed { .. } => {
+            ("unnoticed", 5, "bad", "mutants not killed", String::new())
+        }
         Conclusion::Untestable { musts, .. } => ("untestable", 6, "bad", "untestable", all(musts)),
         Conclusion::Interrupted => ("interrupted", 7, "none", "interrupted", String::new()),
         Conclusion::HarnessError { .. } => ("fault", 8, "bad", "harness error", String::new()),

@@ -158,14 +158,22 @@ mod tests {
 
     #[test]
     fn a_picture_has_a_bounded_number_of_points_within_it() {
-        for each in [vec![0, 0], vec![5; 10_000], vec![1, u64::MAX], (0..401).collect()] {
+        for each in [
+            vec![0, 0],
+            vec![5; 10_000],
+            vec![1, u64::MAX],
+            (0..401).collect(),
+        ] {
             let plot = plot(&rounds(each)).unwrap();
             let points: Vec<&str> = plot.points.split('M').skip(1).collect();
             assert!(points.len() <= MOST, "{}", points.len());
             for point in points {
                 let (x, y) = point.trim_end_matches("h0").split_once(' ').unwrap();
                 let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
-                assert!((0.0..=100.0).contains(&x) && (0.0..=HEIGHT).contains(&y), "{point}");
+                assert!(
+                    (0.0..=100.0).contains(&x) && (0.0..=HEIGHT).contains(&y),
+                    "{point}"
+                );
             }
         }
         assert!(plot(&rounds(vec![1])).is_none());

@@ -78,7 +78,10 @@ mod tests {
     fn no_id_is_given_twice_and_all_are_plain() {
         let mut ids = Ids::new();
         assert_eq!(ids.take("", "gopls"), "gopls");
-        assert_eq!(ids.take("gopls", "QUA-4/goToDefinition"), "gopls.QUA-4-goToDefinition");
+        assert_eq!(
+            ids.take("gopls", "QUA-4/goToDefinition"),
+            "gopls.QUA-4-goToDefinition"
+        );
         assert_eq!(ids.take("", "gopls"), "gopls-2");
         assert_eq!(ids.take("", "gopls-3"), "gopls-3");
         assert_eq!(ids.take("", "gopls"), "gopls-4");

@@ -7,11 +7,18 @@ use super::server::Server;
 use super::text::shown;
 use super::{Badge, Source, look};
 use crate::model::{Case, ClauseCoverage, Run};
+use crate::trajectory::text::clipped;
 use crate::verdict::{Level, Verdict};
 use crate::words;
 
 /// The section of the clauses that a server is qualified by.
 const SECTION: &str = "QUA-";
+
+/// The most characters of a name or a version in a row.
+const NAME: usize = 60;
+
+/// The most characters of a clause's section and number at the head of its column.
+const HEAD: usize = 12;
 
 /// A clause that has a column.
 pub(super) struct Column {
@@ -41,7 +48,10 @@ pub(super) struct Head {
     pub(super) id: String,
     pub(super) section: String,
     pub(super) number: String,
+    /// Whether it begins a level.
     pub(super) first: bool,
+    /// Whether it begins a section of a level.
+    pub(super) new: bool,
 }
 
 pub(super) struct Row {
@@ -100,8 +110,8 @@ pub(super) fn columns(servers: &[Source<'_>], ids: &mut Ids) -> Vec<Column> {
         .map(|(level, section, _, of)| Column {
             id: ids.take("clause", &of.clause),
             clause: of.clause.clone(),
-            section: shown(section),
-            number: shown(parts(&of.clause).1),
+            section: clipped(&shown(section), HEAD),
+            number: clipped(&shown(parts(&of.clause).1), HEAD),
             level,
             statement: of.statement.clone(),
         })
@@ -126,7 +136,7 @@ pub(super) fn matrix(
         return None;
     }
     let mut levels: Vec<(String, usize)> = Vec::new();
-    let mut heads = Vec::new();
+    let mut heads: Vec<Head> = Vec::new();
     for column in columns {
         let level = column.level.to_string();
         let first = levels.last().is_none_or(|(known, _)| *known != level);
@@ -136,7 +146,10 @@ pub(super) fn matrix(
         if let Some((_, count)) = levels.last_mut() {
             *count += 1;
         }
+        let before = heads.last().filter(|_| !first);
+        let new = before.is_none_or(|before| before.section != column.section);
         heads.push(Head {
+            new,
             id: column.id.clone(),
             section: column.section.clone(),
             number: column.number.clone(),
@@ -148,10 +161,13 @@ pub(super) fn matrix(
         .zip(parts)
         .map(|(source, part)| Row {
             id: part.id.clone(),
-            name: part.name.clone(),
-            version: part.version.clone(),
+            name: clipped(&part.name, NAME),
+            version: part
+                .version
+                .as_deref()
+                .map(|version| clipped(version, NAME)),
             platform: shown(&super::platform(source.report)),
-            language: part.language.clone(),
+            language: clipped(&part.language, NAME),
             badge: part.badge.clone(),
             find: part.find(),
             ready: part.ready_text(),
@@ -175,7 +191,10 @@ pub(super) fn matrix(
         levels,
         heads,
         rows,
-        verdicts: verdicts.into_iter().map(|(_, key, word)| (key, word)).collect(),
+        verdicts: verdicts
+            .into_iter()
+            .map(|(_, key, word)| (key, word))
+            .collect(),
         languages,
         platforms,
     })
@@ -232,7 +251,10 @@ pub(super) fn rows(columns: &[Column], servers: &[Source<'_>]) -> Vec<ClauseRow>
     columns
         .iter()
         .map(|column| {
-            let (held, judged) = counts.get(column.clause.as_str()).copied().unwrap_or((0, 0));
+            let (held, judged) = counts
+                .get(column.clause.as_str())
+                .copied()
+                .unwrap_or((0, 0));
             ClauseRow {
                 id: column.id.clone(),
                 clause: shown(&column.clause),

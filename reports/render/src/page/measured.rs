@@ -38,9 +38,26 @@ pub(super) struct Table {
     /// What it is about, in a sentence.
     pub(super) about: &'static str,
     pub(super) heads: Vec<&'static str>,
-    pub(super) rows: Vec<(String, Vec<Finding>)>,
+    pub(super) rows: Vec<Row>,
     /// How many rows were left out.
     pub(super) more: usize,
+}
+
+pub(super) struct Row {
+    pub(super) head: String,
+    /// More about it.
+    pub(super) about: String,
+    pub(super) cells: Vec<Finding>,
+}
+
+impl Row {
+    fn new(head: &str, cells: Vec<Finding>) -> Self {
+        Self {
+            head: shown(head),
+            about: String::new(),
+            cells,
+        }
+    }
 }
 
 /// The tables that have anything in them.
@@ -81,10 +98,14 @@ fn personas(measured: &Measured) -> Table {
                 };
                 let detail = persona.detail.as_ref().map(|of| format!(": {of}"));
                 let outcome = shown(&format!("{outcome}{}", detail.unwrap_or_default()));
-                let head = format!("{} — {}", shown(&persona.name), shown(&persona.summary));
-                let right = persona.first_right_us.map_or_else(|| "–".to_owned(), duration);
+                let right = persona
+                    .first_right_us
+                    .map_or_else(|| "–".to_owned(), duration);
                 let cells = vec![Finding::new(look, outcome), Finding::new(PLAIN, right)];
-                (head, cells)
+                Row {
+                    about: shown(&persona.summary),
+                    ..Row::new(&persona.name, cells)
+                }
             })
             .collect(),
     }
@@ -117,7 +138,7 @@ fn ends(measured: &Measured) -> Table {
                     Finding::new(left, grouped(end.left)),
                     time(end.replaced_us),
                 ];
-                (shown(&end.way), cells)
+                Row::new(&end.way, cells)
             })
             .collect(),
     }
@@ -140,7 +161,7 @@ fn edges(measured: &Measured) -> Table {
                 } else {
                     Finding::new(BAD, "does not answer rightly")
                 };
-                (shown(&edge.name), vec![Finding::new(PLAIN, answer), alive])
+                Row::new(&edge.name, vec![Finding::new(PLAIN, answer), alive])
             })
             .collect(),
     }
@@ -171,7 +192,7 @@ fn overlay(measured: &Measured) -> Table {
         about: "A document is opened with another text than its file has.",
         heads: vec!["When", "Answers come from"],
         more: 0,
-        rows: rows.map(|(head, cells)| (head.to_owned(), cells)).collect(),
+        rows: rows.map(|(head, cells)| Row::new(head, cells)).collect(),
     }
 }
 
@@ -192,7 +213,7 @@ fn output(measured: &Measured) -> Table {
                     Finding::new(stray, bytes(output.stray_bytes)),
                     Finding::new(PLAIN, bytes(output.stderr_bytes)),
                 ];
-                (kind(output.kind).to_owned(), cells)
+                Row::new(kind(output.kind), cells)
             })
             .collect(),
     }
@@ -209,7 +230,7 @@ fn written(measured: &Measured) -> Table {
             .iter()
             .map(|written| {
                 let change = Finding::new(NOTE, shown(&written.change));
-                (shown(&written.path), vec![change])
+                Row::new(&written.path, vec![change])
             })
             .collect(),
     }

@@ -8,6 +8,9 @@ use crate::text::duration;
 /// The most stretches of one operation that are shown.
 const MOST: usize = 400;
 
+/// Which part of the scale a stretch takes at least: one of so many.
+const LEAST: u64 = 250;
+
 /// One start, or what was asked through the host.
 pub(super) struct StartView {
     pub(super) heading: &'static str,
@@ -53,7 +56,7 @@ pub(super) struct Mark {
     pub(super) name: String,
     /// What came of it.
     pub(super) class: &'static str,
-    pub(super) mark: &'static str,
+    pub(super) sign: &'static str,
     pub(super) words: &'static str,
 }
 
@@ -131,11 +134,11 @@ fn of_start(start: &Start, span: u64) -> StartView {
         at: duration(at),
         name: "initialize answered".to_owned(),
         class: "none",
-        mark: "",
+        sign: "",
         words: "",
     });
     let signals = start.signals.iter().take(MOST).map(|signal| {
-        let (class, mark, words) = match signal.held {
+        let (class, sign, words) = match signal.held {
             Some(true) => ("good", "✓", "true: every answer after it was right"),
             Some(false) => ("bad", "✗", "not true: an answer after it was not right"),
             None => ("none", "–", "nothing was asked after it"),
@@ -145,7 +148,7 @@ fn of_start(start: &Start, span: u64) -> StartView {
             at: duration(signal.at_us),
             name: shown(&signal.name),
             class,
-            mark,
+            sign,
             words,
         }
     });
@@ -176,10 +179,12 @@ fn line(of: &OperationTimeline, span: u64) -> TimeLine {
     let bars = heard.iter().enumerate().map(|(index, stretch)| {
         let next = heard.get(index + 1).map(|next| next.from_us);
         let until = next.unwrap_or(stretch.until_us).max(stretch.from_us);
+        // A single answer takes no time, and is seen all the same.
+        let least = span.div_ceil(LEAST);
         Bar {
             class: class(stretch),
-            x: percent(stretch.from_us, span),
-            width: percent(until - stretch.from_us, span),
+            x: percent(stretch.from_us.min(span.saturating_sub(least)), span),
+            width: percent((until - stretch.from_us).max(least), span),
         }
     });
     let rows = heard.iter().map(|stretch| HeardRow {
@@ -246,7 +251,11 @@ fn ticks(span: u64) -> Vec<Tick> {
             let near_end = at > span - span / 12;
             Tick {
                 x: percent(at, span),
-                text: if at == 0 { "0".to_owned() } else { duration(at) },
+                text: if at == 0 {
+                    "0".to_owned()
+                } else {
+                    duration(at)
+                },
                 class: match (index, near_end) {
                     (0, _) => "start",
                     (_, true) => "end",
@@ -263,11 +272,24 @@ mod tests {
 
     #[test]
     fn ticks_are_few_and_round_at_every_scale() {
-        for span in [0, 1, 999, 5_000, 60_000, 412_000, 21_000_000, 600_000_000, u64::MAX] {
+        for span in [
+            0,
+            1,
+            999,
+            5_000,
+            60_000,
+            412_000,
+            21_000_000,
+            600_000_000,
+            u64::MAX,
+        ] {
             let ticks = ticks(span);
             assert!((1..=6).contains(&ticks.len()), "{span}: {}", ticks.len());
         }
-        let texts: Vec<String> = ticks(21_000_000).into_iter().map(|tick| tick.text).collect();
+        let texts: Vec<String> = ticks(21_000_000)
+            .into_iter()
+            .map(|tick| tick.text)
+            .collect();
         assert_eq!(texts, ["0", "5.0 s", "10 s", "15 s", "20 s"]);
     }
 

@@ -116,7 +116,11 @@ pub(super) fn server(source: Source<'_>, ids: &mut Ids) -> Server {
         cycles: measured.cycles.iter().map(cycles).collect(),
         tables: tables(measured),
         remarks: run.remarks.iter().map(|of| shown(of)).collect(),
-        stale: run.stale.iter().map(|of| shown(&words::stale(of))).collect(),
+        stale: run
+            .stale
+            .iter()
+            .map(|of| shown(&words::stale(of)))
+            .collect(),
         remedy: remedy(run),
         groups,
         not_judged: not_judged(run),

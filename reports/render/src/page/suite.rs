@@ -111,7 +111,11 @@ pub(super) fn suite(source: Source<'_>, ids: &mut Ids) -> Suite {
         more: wanted.len() - full.len(),
         full,
         verdicts,
-        stale: run.stale.iter().map(|of| shown(&words::stale(of))).collect(),
+        stale: run
+            .stale
+            .iter()
+            .map(|of| shown(&words::stale(of)))
+            .collect(),
         remarks: run.remarks.iter().map(|of| shown(of)).collect(),
         not_judged: not_judged(run),
         skipped: skipped(run),
@@ -174,7 +178,17 @@ struct Profiles<'a> {
 
 impl<'a> Profiles<'a> {
     fn of(run: &'a Run) -> Self {
-        let mut names: Vec<&str> = Vec::new();
+        // In the order in which the run names them; coverage may know more.
+        let covered = |name: &&str| {
+            let mut profiles = run.coverage.iter().flat_map(|clause| &clause.profiles);
+            profiles.any(|profile| profile == name)
+        };
+        let mut names: Vec<&str> = run
+            .profiles
+            .iter()
+            .map(String::as_str)
+            .filter(covered)
+            .collect();
         let mut of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for clause in &run.coverage {
             for profile in &clause.profiles {
@@ -243,7 +257,10 @@ fn areas(
 }
 
 fn area_cell(kind: RunKind, verdicts: &[Verdict]) -> AreaCell {
-    let judged = verdicts.iter().filter(|verdict| verdict.is_judged()).count();
+    let judged = verdicts
+        .iter()
+        .filter(|verdict| verdict.is_judged())
+        .count();
     let held = verdicts
         .iter()
         .filter(|verdict| **verdict == Verdict::Pass)

@@ -73,6 +73,9 @@ mod tests {
     #[test]
     fn a_text_is_cut_between_characters_and_it_is_said() {
         let text = shown(&"漢".repeat(4_000));
-        assert!(text.starts_with('漢') && text.contains("of 12\u{202f}000 bytes"), "{text}");
+        assert!(
+            text.starts_with('漢') && text.contains("of 12\u{202f}000 bytes"),
+            "{text}"
+        );
     }
 }

@@ -11,22 +11,62 @@ pub(crate) const EVIL: &str = "</script></style></title><script>alert(1)</script
      <img src=x onerror=alert(1)>\" onclick=\"x' \u{202e}\u{0}\u{1b}[31m&lt; {{ 7 * 7 }} <!-- ]]>";
 
 const STATEMENTS: [(u32, Level, &str); 19] = [
-    (1, Level::Must, "initialize is answered within the budget, with capabilities"),
-    (2, Level::Must, "The position encoding is one that the client offered, or UTF-16"),
+    (
+        1,
+        Level::Must,
+        "initialize is answered within the budget, with capabilities",
+    ),
+    (
+        2,
+        Level::Must,
+        "The position encoding is one that the client offered, or UTF-16",
+    ),
     (3, Level::Must, "Documents can be opened and closed"),
-    (4, Level::Must, "Each operation answers a known question rightly"),
+    (
+        4,
+        Level::Must,
+        "Each operation answers a known question rightly",
+    ),
     (5, Level::Must, "The opened text counts, not the file"),
     (6, Level::Must, "Nothing but frames is on stdout"),
-    (7, Level::Must, "Answers have the shape that the protocol gives them"),
-    (8, Level::Must, "shutdown and exit end the process within the budget"),
+    (
+        7,
+        Level::Must,
+        "Answers have the shape that the protocol gives them",
+    ),
+    (
+        8,
+        Level::Must,
+        "shutdown and exit end the process within the budget",
+    ),
     (9, Level::Should, "The exit code is 0 after shutdown"),
-    (10, Level::Should, "A cancelled request is answered within 2 s"),
+    (
+        10,
+        Level::Should,
+        "A cancelled request is answered within 2 s",
+    ),
     (11, Level::Should, "All four operations are advertised"),
-    (12, Level::Should, "Columns are right behind an astral character"),
-    (13, Level::Should, "Paths with blanks and letters beyond ASCII are found"),
+    (
+        12,
+        Level::Should,
+        "Columns are right behind an astral character",
+    ),
+    (
+        13,
+        Level::Should,
+        "Paths with blanks and letters beyond ASCII are found",
+    ),
     (14, Level::Should, "Answers hold from the first on"),
-    (15, Level::Should, "A client that refuses server requests is served all the same"),
-    (16, Level::Should, "A killed server's replacement answers the same"),
+    (
+        15,
+        Level::Should,
+        "A client that refuses server requests is served all the same",
+    ),
+    (
+        16,
+        Level::Should,
+        "A killed server's replacement answers the same",
+    ),
     (17, Level::Should, "Memory does not grow with the rounds"),
     (18, Level::Should, "The workspace is as it was before"),
     (19, Level::Should, "The end of stdin ends the process"),
@@ -113,7 +153,12 @@ pub(crate) fn conclude(run: &mut Run) {
     run.conclude(&clauses(), Selection::All);
 }
 
-const OPERATIONS: [&str; 4] = ["goToDefinition", "findReferences", "goToImplementation", "hover"];
+const OPERATIONS: [&str; 4] = [
+    "goToDefinition",
+    "findReferences",
+    "goToImplementation",
+    "hover",
+];
 
 /// The case of a clause, to be changed.
 pub(crate) fn case<'a>(run: &'a mut Run, id: &str) -> &'a mut Case {
@@ -191,13 +236,21 @@ pub(crate) fn measured(slow: u64) -> Measured {
         OPERATIONS
             .iter()
             .zip([10_u64, 9, 7, 4])
-            .map(|(name, tenths)| timeline(name, slow * tenths / 10, *name != "goToImplementation" || slow < 10_000_000))
+            .map(|(name, tenths)| {
+                timeline(
+                    name,
+                    slow * tenths / 10,
+                    *name != "goToImplementation" || slow < 10_000_000,
+                )
+            })
             .collect()
     };
     let each = |scale: u64| -> Vec<u64> {
         let noise = |round: u64| (round * 7_919 + 13) % 101;
         (0..200_u64)
-            .map(|round| scale + noise(round) * scale / 60 + if round == 0 { 40 * scale } else { 0 })
+            .map(|round| {
+                scale + noise(round) * scale / 60 + if round == 0 { 40 * scale } else { 0 }
+            })
             .collect()
     };
     let cycles = |kind: &str, scale: u64, wrong: u64| {
@@ -274,7 +327,12 @@ pub(crate) fn rich() -> Report {
     ];
     full.operations = vec![timeline("hover", 900_000, true)];
     full.transcript = Some("target/dsh-conform/typescript-language-server.jsonl".to_owned());
-    spoil(&mut full, "QUA-10", Verdict::Note, "cancel: no answer within 2000 ms");
+    spoil(
+        &mut full,
+        "QUA-10",
+        Verdict::Note,
+        "cancel: no answer within 2000 ms",
+    );
     case(&mut full, "QUA-13").verdict = Verdict::Known;
     case(&mut full, "QUA-18").verdict = Verdict::NotApplicable;
     full.cases.retain(|case| case.id != "QUA-16");
@@ -284,7 +342,9 @@ pub(crate) fn rich() -> Report {
 
     let mut settings = server("yaml-language-server", "1.19.2", "yaml");
     settings.measured = Some(measured(700_000));
-    settings.remedy = Some(remedy(json!({"command": "yaml-language-server", "configuration": {}})));
+    settings.remedy = Some(remedy(
+        json!({"command": "yaml-language-server", "configuration": {}}),
+    ));
     settings.conclusion = Conclusion::QualifiedWithSettings {
         settings: vec!["configuration: {}".to_owned()],
         notes: 0,
@@ -292,9 +352,24 @@ pub(crate) fn rich() -> Report {
 
     let mut bad = server("kotlin-language-server", "1.3.13", "kotlin");
     bad.measured = Some(measured(21_000_000));
-    spoil(&mut bad, "QUA-4/findReferences", Verdict::Timeout, "nothing right within 60 s");
-    spoil(&mut bad, "QUA-8", Verdict::Crash, "the process died of signal 6");
-    spoil(&mut bad, "QUA-6", Verdict::Fail, "17 bytes on stdout are no frame");
+    spoil(
+        &mut bad,
+        "QUA-4/findReferences",
+        Verdict::Timeout,
+        "nothing right within 60 s",
+    );
+    spoil(
+        &mut bad,
+        "QUA-8",
+        Verdict::Crash,
+        "the process died of signal 6",
+    );
+    spoil(
+        &mut bad,
+        "QUA-6",
+        Verdict::Fail,
+        "17 bytes on stdout are no frame",
+    );
 
     let mut untestable = Run::new(Subject::named(SubjectKind::Server, "sourcekit-lsp"));
     untestable.sample = Some("swift".to_owned());
@@ -310,9 +385,23 @@ pub(crate) fn rich() -> Report {
     case(&mut own, "QUA-4/hover").verdict = Verdict::Untestable;
 
     let mut fault = server("zls", "0.15.0", "zig");
-    spoil(&mut fault, "QUA-1", Verdict::HarnessError, "the folder of the sample cannot be made");
+    spoil(
+        &mut fault,
+        "QUA-1",
+        Verdict::HarnessError,
+        "the folder of the sample cannot be made",
+    );
 
-    let mut report = report(vec![full, plain, settings, bad, untestable, own, fault, hostile()]);
+    let mut report = report(vec![
+        full,
+        plain,
+        settings,
+        bad,
+        untestable,
+        own,
+        fault,
+        hostile(),
+    ]);
     report.interrupted = true;
     report
 }
@@ -324,7 +413,8 @@ pub(crate) fn hostile() -> Run {
     run.measured = Some(measured(1_000));
     run.remedy = Some(remedy(json!({"command": "x", "list": [1, {"a": "b"}]})));
     run.stale = serde_json::from_value(json!([{"case": "x", "reason": "x"}])).unwrap();
-    run.skipped = serde_json::from_value(json!([{"reason": "interrupted", "cases": ["x"]}])).unwrap();
+    run.skipped =
+        serde_json::from_value(json!([{"reason": "interrupted", "cases": ["x"]}])).unwrap();
     run.remarks = vec!["x".to_owned(), "漢字 ä 🙂".repeat(40)];
     let mut value = serde_json::to_value(&run).unwrap();
     poison(&mut value);
@@ -336,8 +426,17 @@ pub(crate) fn hostile() -> Run {
 fn poison(value: &mut Value) {
     /// Those that are words of the format.
     const FIXED: [&str; 11] = [
-        "kind", "origin", "level", "verdict", "outcome", "open", "closed", "reason", "format",
-        "profiles", "conclusion",
+        "kind",
+        "origin",
+        "level",
+        "verdict",
+        "outcome",
+        "open",
+        "closed",
+        "reason",
+        "format",
+        "profiles",
+        "conclusion",
     ];
     match value {
         Value::String(text) => *text = format!("{text} {EVIL}"),
