@@ -170,6 +170,48 @@ fn undivided(
     }))
 }
 
+/// Puts reports, each with a name for errors, beside each other for one page, one run each. Shards of
+/// a harness's run become one run; any other run stands for itself, and one that is there twice
+/// stands once. Unlike [`merge`], it takes reports of different subjects, kinds and platforms.
+pub fn gather(reports: Vec<(String, Report)>) -> Result<Vec<Report>, MergeError> {
+    let mut groups: Vec<Vec<(String, Report)>> = Vec::new();
+    for (name, mut report) in reports {
+        for run in std::mem::take(&mut report.runs) {
+            let one = Report {
+                runs: vec![run],
+                ..report.clone()
+            };
+            let known = groups
+                .iter_mut()
+                .find(|group| belong_together(&group[0].1, &one));
+            match known {
+                Some(group) if group[0].1.runs == one.runs => {}
+                Some(group) => group.push((name.clone(), one)),
+                None => groups.push(vec![(name.clone(), one)]),
+            }
+        }
+    }
+    let joined = |mut group: Vec<(String, Report)>| match group.len() {
+        1 => Ok(group.remove(0).1),
+        _ => merge(group),
+    };
+    groups.into_iter().map(joined).collect()
+}
+
+/// Whether two reports of one run each are the same, or parts of one.
+fn belong_together(one: &Report, other: &Report) -> bool {
+    if (&one.tool, &one.platform) != (&other.tool, &other.platform) {
+        return false;
+    }
+    let (one, other) = (&one.runs[0], &other.runs[0]);
+    let is_part = |run: &Run| run.subject.kind.is_harness() && run.shard.is_some();
+    let same = one.kind == other.kind
+        && one.subject.name == other.subject.name
+        && one.subject.version == other.subject.version
+        && one.suite == other.suite;
+    one == other || same && is_part(one) && is_part(other)
+}
+
 /// The runs that become one, each with the report it is from.
 struct Parts(Vec<(String, Run)>);
 
