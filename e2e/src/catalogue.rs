@@ -15,8 +15,8 @@ use std::sync::OnceLock;
 pub use crate::data::DataError;
 use crate::samples::Sample;
 pub use entry::{
-    CargoRecipe, Entry, Launch, NpmRecipe, PathRecipe, Platform, PypiRecipe, Recipe, RecipeKind,
-    RustupRecipe, Surprise, SystemRecipe, VersionProbe,
+    CargoRecipe, Entry, EntryRemedy, Launch, NpmRecipe, PathRecipe, Platform, PypiRecipe, Recipe,
+    RecipeKind, RustupRecipe, Surprise, SystemRecipe, VersionProbe, Versions,
 };
 pub use own::{CONFIG, OwnFile};
 

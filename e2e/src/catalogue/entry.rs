@@ -29,6 +29,18 @@ pub struct Entry {
     /// The answer to every `workspace/configuration` item; null when it needs none.
     #[serde(default)]
     pub configuration: serde_json::Value,
+    /// Whether the host announces the configuration right behind `initialized`, for a server that
+    /// stays silent until then (`announceConfiguration`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub announce_configuration: bool,
+    /// The version that an opened document is given, `rising` for a server that caches by version
+    /// (`versions`).
+    #[serde(default, skip_serializing_if = "Versions::is_fixed")]
+    pub versions: Versions,
+    /// How often the host asks again when the answer is stale, 0 to 100 (`retryStale`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(max = 100))]
+    pub retry_stale: u32,
     /// `shutdownTimeoutMs` of the host, in milliseconds, 1 to 60000, for a server that needs longer
     /// to end than the host's default allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,6 +60,70 @@ pub struct Entry {
     /// What it is known to do that surprises a client.
     #[serde(default)]
     pub surprises: Vec<Surprise>,
+    /// Settings that are tried, in this order, where a MUST fails without them; what is given with
+    /// every start stands in the keys above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<EntryRemedy>,
+}
+
+/// Settings that help against something, given together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EntryRemedy {
+    /// What it helps against.
+    pub against: String,
+    /// `initializationOptions`, in place of what is given.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub initialization_options: serde_json::Value,
+    /// `configuration`, in place of what is given.
+    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+    pub configuration: serde_json::Value,
+    /// `announceConfiguration`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub announce_configuration: bool,
+    /// `versions`.
+    #[serde(default, skip_serializing_if = "Versions::is_fixed")]
+    pub versions: Versions,
+    /// `retryStale`, 0 to 100.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(max = 100))]
+    pub retry_stale: u32,
+    /// `shutdownTimeoutMs`, 1 to 60000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 60_000))]
+    pub shutdown_timeout_ms: Option<u64>,
+    /// Arguments, behind those it is started with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+}
+
+/// Which version an opened document is given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Versions {
+    /// Always 1.
+    #[default]
+    Fixed,
+    /// One more at each open of the same document in the same process.
+    Rising,
+}
+
+impl Versions {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature serde asks for"
+    )]
+    fn is_fixed(&self) -> bool {
+        *self == Self::Fixed
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A command and its arguments.
@@ -311,11 +387,36 @@ impl Entry {
             };
             return Fault::of_key("extensions", extension, said);
         }
-        if out_of(1..=60_000, self.shutdown_timeout_ms) {
-            return Fault::at(&["shutdownTimeoutMs"], "give 1 to 60000 milliseconds");
+        let limits = limits_fault(self.shutdown_timeout_ms, self.retry_stale);
+        if let Some((key, said)) = limits {
+            return Fault::at(&[key], said);
         }
         if out_of(1..=1_048_576, self.memory_mb) {
             return Fault::at(&["memoryMb"], "give 1 to 1048576 MiB");
+        }
+        for (index, remedy) in self.remedies.iter().enumerate() {
+            let bare = EntryRemedy {
+                against: remedy.against.clone(),
+                ..EntryRemedy::default()
+            };
+            let (key, said) = if remedy.against.trim().is_empty() {
+                ("against", "say what it helps against".to_owned())
+            } else if *remedy == bare {
+                let against = &remedy.against;
+                let said = format!("\"{against}\" has no setting; give one or more");
+                ("against", said)
+            } else if let Some((key, said)) =
+                limits_fault(remedy.shutdown_timeout_ms, remedy.retry_stale)
+            {
+                (key, format!("{key}: {said}"))
+            } else {
+                continue;
+            };
+            let path = ["remedies", &index.to_string(), key];
+            return Some(Fault {
+                path: path.iter().map(|&part| part.to_owned()).collect(),
+                message: format!("remedies: {said}"),
+            });
         }
         if self.recipes.is_empty() {
             return Fault::at(&["recipes"], "name at least one way to obtain the server");
@@ -360,6 +461,17 @@ impl Fault {
             message: format!("{key}: {said}"),
         })
     }
+}
+
+/// The key that is out of its range, and what to give.
+fn limits_fault(
+    shutdown_timeout_ms: Option<u64>,
+    retry_stale: u32,
+) -> Option<(&'static str, &'static str)> {
+    if out_of(1..=60_000, shutdown_timeout_ms) {
+        return Some(("shutdownTimeoutMs", "give 1 to 60000 milliseconds"));
+    }
+    (retry_stale > 100).then_some(("retryStale", "give 0 to 100"))
 }
 
 impl Recipe {

@@ -3,12 +3,15 @@
 use std::path::Path;
 
 use dsh_e2e::Checked;
-use dsh_reports::{Conclusion, Division, Run, Subject, SubjectKind};
+use dsh_reports::{Conclusion, Division, Report, Run, Subject, SubjectKind};
 
 use super::Args;
+use super::baseline::Kept;
+use super::emit;
 use crate::exit::Exit;
 use crate::forms::{self, Delivery, Form};
 use crate::output::{Color, complain, say};
+use crate::shell::Shell;
 
 /// The runs as they come in, and where they go.
 pub(super) struct Outcome {
@@ -19,11 +22,13 @@ pub(super) struct Outcome {
     fault: bool,
     /// Whether a folder was named for the reports.
     into_folder: bool,
+    baseline: Option<Kept>,
+    emit_config: bool,
 }
 
 impl Outcome {
     /// Where the report of these arguments goes.
-    pub(super) fn planned(args: &Args, color: Color) -> Result<Self, String> {
+    pub(super) fn planned(shell: &Shell, args: &Args, color: Color) -> Result<Self, String> {
         Ok(Self {
             names: Vec::new(),
             runs: Vec::new(),
@@ -31,6 +36,8 @@ impl Outcome {
             keep: args.keep,
             fault: false,
             into_folder: args.out.is_some(),
+            baseline: Kept::read(shell, args)?,
+            emit_config: args.emit_config,
         })
     }
 
@@ -90,9 +97,8 @@ impl Outcome {
     }
 
     /// Writes the report and says how it went.
-    pub(super) fn finish(self, interrupted: bool, division: Option<Division>) -> Exit {
-        let runs = self
-            .runs
+    pub(super) fn finish(mut self, interrupted: bool, division: Option<Division>) -> Exit {
+        let runs = std::mem::take(&mut self.runs)
             .into_iter()
             .zip(&self.names)
             .filter_map(|(run, name)| {
@@ -101,21 +107,46 @@ impl Outcome {
             .collect();
         let mut report = forms::report(runs, interrupted);
         report.division = division;
-        let several = report.runs.len() > 1 && self.into_folder;
-        let delivery = if several && self.delivery.artifacts.file().is_none() {
-            self.delivery.with(Form::Json).into_files(true)
-        } else {
-            self.delivery
-        };
-        let mut delivered = delivery.deliver(&report);
-        if several && say(&dsh_reports::render_overview(&report)).is_err() {
-            delivered = delivered.and(Err(Exit::NotCarriedOut));
-        }
-        match (Exit::of(&report), delivered) {
+        let kept = self.baseline.as_mut();
+        let settled = kept.is_none_or(|kept| kept.settle(&mut report));
+        let delivered = self.deliver(&report);
+        match (self.status(&report), delivered) {
+            _ if !settled => Exit::NotCarriedOut,
             (_, Err(Exit::OurFault)) => Exit::OurFault,
             _ if self.fault => Exit::OurFault,
             (Exit::Fine, Err(exit)) | (exit, _) => exit,
         }
+    }
+}
+
+impl Outcome {
+    /// Writes the report, or the deployment in its place.
+    fn deliver(&self, report: &Report) -> Result<(), Exit> {
+        if !self.emit_config {
+            let delivery = self.delivery.clone();
+            let several = report.runs.len() > 1 && self.into_folder;
+            if !several || delivery.artifacts.file().is_some() {
+                return delivery.deliver(report);
+            }
+            // A folder holds all of it, and what is printed is an overview.
+            delivery.with(Form::Json).into_files(true).deliver(report)?;
+            let overview = dsh_reports::render_overview(report);
+            return say(&overview).map_err(|_| Exit::NotCarriedOut);
+        }
+        match emit::deployment(report) {
+            Some(text) => say(&text).map_err(|_| Exit::NotCarriedOut),
+            None => Ok(()),
+        }
+    }
+
+    /// What the report amounts to; what is accepted into a baseline just now is no failure.
+    fn status(&self, report: &Report) -> Exit {
+        let Some(kept) = self.baseline.as_ref().filter(|kept| kept.updates()) else {
+            return Exit::of(report);
+        };
+        let mut rest = report.clone();
+        rest.runs.retain(|run| !kept.accepts(run));
+        Exit::of(&rest)
     }
 }
 

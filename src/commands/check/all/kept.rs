@@ -142,6 +142,7 @@ pub(super) fn key(args: &Args, target: &Target, ground: &Ground) -> Value {
         "sample": ground,
         "options": {
             "budgetMs": u64::try_from(args.budget.as_millis()).unwrap_or(u64::MAX),
+            "measure": format!("{:?}", args.measure),
             "only": args.only.iter().map(|id| id.to_uppercase()).collect::<Vec<_>>(),
         },
     })
