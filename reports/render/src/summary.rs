@@ -206,23 +206,13 @@ fn notes(run: &Run) -> String {
         }
         _ => {}
     }
-    for (sign, wanted) in [("✗", true), ("!", false)] {
-        let broken: Vec<&str> = run
-            .coverage
-            .iter()
-            .filter(|clause| {
-                clause.verdict.is_some_and(|verdict| {
-                    if wanted {
-                        verdict.is_red()
-                    } else {
-                        verdict == Verdict::Note
-                    }
-                })
-            })
-            .map(|clause| clause.clause.as_str())
-            .collect();
+    for shown in ["✗", "?", "!"] {
+        let broken = run.coverage.iter().filter(|clause| {
+            sign(clause.verdict) == shown
+        });
+        let broken: Vec<&str> = broken.map(|clause| clause.clause.as_str()).collect();
         if !broken.is_empty() {
-            parts.push(format!("{sign} {}", broken.join(" ")));
+            parts.push(format!("{shown} {}", broken.join(" ")));
         }
     }
     parts.join("; ")
