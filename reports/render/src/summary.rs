@@ -207,9 +207,10 @@ fn notes(run: &Run) -> String {
         _ => {}
     }
     for shown in ["✗", "?", "!"] {
-        let broken = run.coverage.iter().filter(|clause| {
-            sign(clause.verdict) == shown
-        });
+        let broken = run
+            .coverage
+            .iter()
+            .filter(|clause| sign(clause.verdict) == shown);
         let broken: Vec<&str> = broken.map(|clause| clause.clause.as_str()).collect();
         if !broken.is_empty() {
             parts.push(format!("{shown} {}", broken.join(" ")));
