@@ -131,6 +131,7 @@ mod tests {
             },
             date: None,
             interrupted: false,
+            division: None,
             runs: conclusions.into_iter().map(run).collect(),
         };
         assert_eq!(Exit::of(&report), exit);

@@ -182,8 +182,13 @@ pub async fn check(
         checked = work.all(&recording, ground, scratch.path()) => Some(checked),
     };
     recording.end_all().await;
+    let checked = match checked {
+        Some(checked) => Ok(checked),
+        None if stop.is_cancelled() => Err(CheckError::Stopped),
+        None => Ok(work.cut_short()),
+    };
     let ended = place.end(options.keep);
-    let mut checked = checked.ok_or(CheckError::Stopped)?;
+    let mut checked = checked?;
     match ended {
         Ok(workspace) => checked.workspace = workspace,
         Err(left) => checked.run.remarks.push(left),
@@ -267,6 +272,17 @@ impl Check<'_> {
             findings.unmounted = not_started(&events);
         }
         let run = self.report(&events, &findings);
+        Checked {
+            run,
+            events,
+            workspace: None,
+        }
+    }
+
+    /// What was seen of a server that did not end in the time that an interruption leaves it.
+    fn cut_short(&self) -> Checked {
+        let events = self.recorder.events();
+        let run = self.report(&events, &Findings::default());
         Checked {
             run,
             events,

@@ -80,9 +80,14 @@ impl Installer {
         cancel: &CancellationToken,
     ) -> Result<Located, LocateError> {
         let mut rejected = Vec::new();
-        for Suspect { program, origin } in suspects {
+        let mut suspects = suspects.into_iter();
+        while let Some(Suspect { program, origin }) = suspects.next() {
             match self.probe(entry, &program, cancel).await? {
                 Ok(version) => {
+                    let later = match origin {
+                        Origin::Path => self.later(entry, suspects, cancel).await?,
+                        Origin::Cache { .. } => Vec::new(),
+                    };
                     return Ok(Located {
                         server: entry.name.clone(),
                         command: program,
@@ -90,6 +95,7 @@ impl Installer {
                         version,
                         origin,
                         rejected,
+                        later,
                     });
                 }
                 Err(reason) => rejected.push(Rejected {
@@ -102,6 +108,24 @@ impl Installer {
             server: entry.name.clone(),
             rejected,
         })
+    }
+
+    /// What else is on PATH, with what it says.
+    async fn later(
+        &self,
+        entry: &Entry,
+        suspects: impl Iterator<Item = Suspect> + Send,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Candidate>, LocateError> {
+        let mut later = Vec::new();
+        for suspect in suspects.filter(|suspect| suspect.origin == Origin::Path) {
+            later.push(Candidate {
+                version: self.probe(entry, &suspect.program, cancel).await?,
+                path: suspect.program,
+                origin: suspect.origin,
+            });
+        }
+        Ok(later)
     }
 
     fn suspects_on_path(&self, entry: &Entry) -> Vec<Suspect> {
