@@ -34,10 +34,29 @@ impl ProcessTable {
         Ok(Self(all))
     }
 
-    /// The memory of the trees of these leaders, in bytes: of each leader, of the processes of the
-    /// group that bears its number, and of everything that descends from one of these. Pages that
-    /// processes share count for each of them.
+    /// The processes of these only, by their numbers, as they are now: to look again at a tree
+    /// whose members are known costs little.
+    pub fn read_some(pids: &BTreeSet<u32>) -> Self {
+        let read = |pid: &u32| parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?);
+        Self(pids.iter().filter_map(read).collect())
+    }
+
+    /// The memory of the trees of these leaders, in bytes. Pages that processes share count for
+    /// each of them.
     pub fn resident(&self, leaders: &[u32]) -> u64 {
+        let members = self.members(leaders);
+        let pages = self.0.iter().filter(|one| members.contains(&one.pid));
+        pages.map(|one| one.pages).sum::<u64>() * page()
+    }
+
+    /// The memory of everything in the table, in bytes.
+    pub fn sum(&self) -> u64 {
+        self.0.iter().map(|one| one.pages).sum::<u64>() * page()
+    }
+
+    /// The members of the trees of these leaders: each leader, the processes of the group that
+    /// bears its number, and everything that descends from one of these.
+    pub fn members(&self, leaders: &[u32]) -> BTreeSet<u32> {
         let mut members: BTreeSet<u32> = self
             .0
             .iter()
@@ -56,8 +75,7 @@ impl ProcessTable {
                 break;
             }
         }
-        let pages = self.0.iter().filter(|one| members.contains(&one.pid));
-        pages.map(|one| one.pages).sum::<u64>() * page()
+        members
     }
 }
 
@@ -162,6 +180,8 @@ mod tests {
         let table = ProcessTable::read().unwrap();
         let own = table.resident(&[std::process::id()]);
         assert!(own > 1 << 20, "{own}");
+        let again = ProcessTable::read_some(&BTreeSet::from([std::process::id(), 0]));
+        assert!(again.sum() > 1 << 20);
         assert!(available().unwrap() > 0);
     }
 }

@@ -4,7 +4,7 @@
 //! It stands in for another provider and hands everything on unchanged. Unlike the recording it
 //! judges nothing: it is for whoever runs a check and must not be outlived by it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -25,6 +25,8 @@ pub struct Warden {
     /// Why nothing more may be started.
     closed: OnceLock<String>,
     peak: AtomicU64,
+    /// The processes that belonged to the trees when they were looked for last.
+    members: Mutex<BTreeSet<u32>>,
 }
 
 impl Warden {
@@ -35,12 +37,14 @@ impl Warden {
             started: Mutex::default(),
             closed: OnceLock::new(),
             peak: AtomicU64::new(0),
+            members: Mutex::default(),
         }
     }
 
     /// The resident memory of all trees that were started and whose leader has not ended, in
-    /// bytes.
-    pub fn resident(&self, table: &ProcessTable) -> u64 {
+    /// bytes. With a table the members of the trees are found anew; without one the leaders and
+    /// the members that were found last are looked at.
+    pub fn resident(&self, table: Option<&ProcessTable>) -> u64 {
         let alive = |control: &Arc<dyn ProcessControl>| control.exited().is_none();
         let leaders: Vec<u32> = {
             let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,10 +52,18 @@ impl Warden {
             let controls = started.iter().filter_map(Weak::upgrade);
             controls.map(|control| control.pid()).collect()
         };
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         if leaders.is_empty() {
+            members.clear();
             return 0;
         }
-        let resident = table.resident(&leaders);
+        let resident = if let Some(table) = table {
+            *members = table.members(&leaders);
+            table.resident(&leaders)
+        } else {
+            members.extend(&leaders);
+            ProcessTable::read_some(&members).sum()
+        };
         self.peak.fetch_max(resident, Ordering::Relaxed);
         resident
     }

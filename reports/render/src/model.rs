@@ -103,8 +103,9 @@ pub struct Run {
     /// that they share counts for each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead_us: Option<u64>,
-    /// The most resident memory of the server's process tree that was seen, in bytes, looked at
-    /// four times a second. Pages that its processes share count for each of them.
+    /// The most resident memory of the server's process tree that was seen, in bytes: looked at
+    /// four times a second, every two seconds for new processes. Pages that its processes share
+    /// count for each of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory: Option<u64>,
     /// What follows from the cases.

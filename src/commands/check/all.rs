@@ -37,6 +37,10 @@ const MEMORY_MIB: u64 = 4096;
 /// How often servers are looked at. The system has no event for memory that is taken.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// Every how many looks the whole table of processes is read, which finds new ones and takes ten
+/// times as long as the look itself.
+const WHOLE_TABLE: u64 = 8;
+
 /// The most bytes of a transcript that one of many servers leaves.
 const TRANSCRIPT: usize = 16 << 20;
 
@@ -213,6 +217,7 @@ struct Whole {
     line: Option<Line>,
     done: usize,
     taken_over: usize,
+    looks: u64,
 }
 
 /// Checks all servers that were chosen, and leaves the report.
@@ -242,6 +247,7 @@ pub(super) async fn run(checker: Checker, chosen: Chosen, mut outcome: Outcome) 
         checker,
         done: 0,
         taken_over: 0,
+        looks: 0,
     };
     whole.look_for_earlier_ones();
     whole.carry_out(&mut outcome).await;
@@ -382,9 +388,11 @@ impl Whole {
             return;
         }
         // Where there is no table, time alone is bounded.
-        let table = ProcessTable::read().unwrap_or_default();
+        let anew = self.looks.is_multiple_of(WHOLE_TABLE);
+        let table = anew.then(|| ProcessTable::read().unwrap_or_default());
+        self.looks += 1;
         for (index, limit) in &self.limits {
-            let held = limit.look(&table);
+            let held = limit.look(table.as_ref());
             self.admission.seen(*index, held);
         }
     }

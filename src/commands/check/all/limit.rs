@@ -58,8 +58,8 @@ impl Limit {
     }
 
     /// Looks at what the server takes, ends it if that is too much, and gives the memory it holds,
-    /// in bytes.
-    pub(in crate::commands::check) fn look(&self, table: &ProcessTable) -> u64 {
+    /// in bytes. With a table, new processes of it are found.
+    pub(in crate::commands::check) fn look(&self, table: Option<&ProcessTable>) -> u64 {
         let resident = self.warden.resident(table);
         let (since, time) = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let elapsed = Duration::from_micros(monotonic_us().saturating_sub(since));
