@@ -59,6 +59,8 @@ const LONGEST: Duration = Duration::from_mins(1);
 const BUDGETS: u32 = 8;
 /// The longest one way of a client may take to be answered rightly.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The time beyond what the usual way needed twice over.
+const LEAST_PATIENCE: Duration = Duration::from_secs(3);
 /// The longest wait for the end of a process that is not told to shut down.
 const END: Duration = Duration::from_secs(3);
 
@@ -523,7 +525,7 @@ impl Work<'_> {
     fn patience(&self) -> Duration {
         let needed = self.usual.as_ref().and_then(Seen::all_right_us);
         let twice = Duration::from_micros(needed.unwrap_or(0)) * 2;
-        let patience = twice + Duration::from_millis(1_500);
+        let patience = twice + LEAST_PATIENCE;
         patience.min(PATIENCE).min(self.bench.budget)
     }
 
@@ -607,7 +609,7 @@ impl Work<'_> {
                 self.part.remarks.push(said.to_owned());
                 return;
             };
-            let ready = edges.is_alive(&mut client).await;
+            let ready = edges.is_alive(&mut client, bounds.within / 2).await;
             if overlay && !client.is_gone() && !client.is_late() {
                 overlay = false;
                 let told =

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::asking::Asker;
+use super::asking::{Asker, Waits};
 use super::client::{Client, Reply, Stable};
 use super::dialogue::Answered;
 use super::manner::Manner;
@@ -141,6 +141,15 @@ async fn ask_all(
             (query.operation, track)
         })
         .collect();
+    let waits = queries.iter().map(|query| match plan {
+        Plan::UntilStable => bounds.within / 3,
+        Plan::UntilRight(enough) if enough.is_empty() || enough.contains(&query.operation) => {
+            bounds.within / 2
+        }
+        Plan::UntilRight(_) => bounds.within / 8,
+        Plan::Once => bounds.within,
+    });
+    let waits = Waits::new(waits);
     let mut asker = Asker {
         client,
         site,
@@ -148,6 +157,7 @@ async fn ask_all(
         initialized,
         heard: Vec::new(),
         answered: false,
+        waits,
     };
     match plan {
         Plan::UntilStable => {
