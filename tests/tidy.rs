@@ -458,7 +458,10 @@ fn the_raw_driver_speaks_without_the_host() {
             && line.contains("dsh_harness")
             && !allowed.iter().any(|module| line.contains(module))
     });
-    none_left("frame, read and judge with code of the instrument", &offenders);
+    none_left(
+        "frame, read and judge with code of the instrument",
+        &offenders,
+    );
 }
 
 /// SEAM-1: no type of LSP can appear on the seam or above it.

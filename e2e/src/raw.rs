@@ -61,8 +61,6 @@ const BUDGETS: u32 = 8;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time beyond what the usual way needed twice over.
 const LEAST_PATIENCE: Duration = Duration::from_secs(3);
-/// The longest wait for the end of a process that is not told to shut down.
-const END: Duration = Duration::from_secs(3);
 
 /// What the driver needs.
 pub(crate) struct Bench<'a> {
@@ -213,10 +211,20 @@ impl Work<'_> {
         let bounds = Bounds {
             within: within.min(self.left()),
             budget: self.bench.budget,
-            end: Duration::from_millis(self.bench.limits.shutdown_ms).min(self.whole / 8),
+            end: self.end_limit(),
         };
         let enough = bounds.within >= within.min(Duration::from_millis(500));
         (enough && !self.is_over()).then_some(bounds)
+    }
+
+    /// How long a process may take to end: what the host gives it, and where the usual end takes
+    /// most of that, twice the usual.
+    fn end_limit(&self) -> Duration {
+        let usual = self.usual.as_ref().and_then(|seen| seen.departure.as_ref());
+        let usual = usual.and_then(|departure| departure.took_us).unwrap_or(0);
+        let limit = Duration::from_millis(self.bench.limits.shutdown_ms);
+        let twice = Duration::from_micros(usual) * 2;
+        limit.max(twice).min(self.whole / 6)
     }
 
     /// A cold start of a client that takes progress, then a warm one of the usual client. False if
@@ -338,13 +346,6 @@ impl Work<'_> {
             return None;
         };
         let site = &self.bench.site;
-        let bounds = match way {
-            Way::Shutdown => bounds,
-            Way::StdinClosed | Way::Sigterm => Bounds {
-                end: bounds.end.min(END),
-                ..bounds
-            },
-        };
         match process::run(self.stable, site, manner, label, plan, way, bounds).await {
             Ok(seen) if seen.interrupted => {
                 self.not_reached.push(name);
