@@ -7,7 +7,7 @@
 //! each of its processes carries a note of kind `raw` in the recording. It is not judged, and no
 //! clause hangs on it: what it finds is measured, and hints at settings of the host that may help.
 //!
-//! - [`dialogue`], [`manner`], [`value`], [`signals`], [`persona`], [`sentence`], [`output`]: what
+//! - [`dialogue`], [`manner`], [`ways`], [`value`], [`signals`], [`persona`], [`sentence`], [`output`]: what
 //!   is said, what it is worth and what follows, without I/O.
 //! - [`client`]: the process, its pipes and the clock. [`asking`], [`process`], [`overlay`],
 //!   [`edges`]: what is done with one process.
@@ -27,6 +27,7 @@ mod signal;
 mod signals;
 mod site;
 mod value;
+mod ways;
 
 #[cfg(test)]
 mod tests;
@@ -40,7 +41,7 @@ use dsh_harness::kernel::Cancel;
 use dsh_harness::subprocess::Subprocess as _;
 use dsh_reports::{Ending, Measured, Persona, PersonaOutcome, Start, StartKind};
 use dsh_transcript::{Event, EventBody};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::RecordingSubprocess;
 use crate::evidence::RAW;
@@ -48,10 +49,11 @@ use crate::samples::Operation;
 use crate::target::{Limits, Target};
 use client::{Client, Stable};
 use edges::Edges;
-use manner::{Manner, Params, Requests};
+use manner::Manner;
 use persona::{About, Handshake, Seen};
 use process::{Bounds, Plan, Way};
 pub(crate) use site::{Query, Site};
+use ways::Step;
 
 /// The longest time the driver takes for one server.
 const LONGEST: Duration = Duration::from_mins(1);
@@ -148,16 +150,6 @@ pub(crate) async fn measure(bench: Bench<'_>) -> Part {
     work.part
 }
 
-/// One way of a client: its name, what it does, what it is about.
-struct Step {
-    name: &'static str,
-    summary: &'static str,
-    about: About,
-    manner: Manner,
-    /// The setting of the host that makes it behave so.
-    setting: Option<&'static str>,
-}
-
 struct Work<'w> {
     bench: &'w Bench<'w>,
     stable: &'w Stable<'w>,
@@ -176,12 +168,12 @@ struct Work<'w> {
 impl Work<'_> {
     async fn all(&mut self) {
         if self.starts().await {
-            self.ways(&Self::first_ways(self.usual_manner(), self.is_fine()))
+            self.ways(&ways::first(&self.usual_manner(), self.is_fine()))
                 .await;
             self.end("stdin-closed", Way::StdinClosed).await;
             self.end("sigterm", Way::Sigterm).await;
             self.overlay_and_edges().await;
-            self.ways(&Self::later_ways(self.usual_manner())).await;
+            self.ways(&ways::later(&self.usual_manner())).await;
         }
         self.conclude();
     }
@@ -380,118 +372,6 @@ impl Work<'_> {
             signals: seen.signals.clone(),
             summary,
         });
-    }
-
-    /// The ways that are tried first: those that a setting of the host may stand for.
-    fn first_ways(usual: Manner, fine: bool) -> Vec<Step> {
-        let mut steps = vec![
-            Step {
-                name: "requests-refused",
-                summary: "refuses every request of the server with -32601",
-                about: About::Requests,
-                manner: Manner {
-                    requests: Requests::Refused,
-                    ..usual.clone()
-                },
-                setting: None,
-            },
-            Step {
-                name: "configuration-empty",
-                summary: "answers workspace/configuration with {}",
-                about: About::Configuration,
-                manner: Manner {
-                    configuration: json!({}),
-                    ..usual.clone()
-                },
-                setting: Some("configuration: {}"),
-            },
-            Step {
-                name: "configuration-announced",
-                summary: "sends workspace/didChangeConfiguration right after initialized",
-                about: About::Everything,
-                manner: Manner {
-                    announce: true,
-                    ..usual.clone()
-                },
-                setting: Some("announceConfiguration: true"),
-            },
-        ];
-        if usual.configuration == json!({}) {
-            steps.remove(1);
-        }
-        if !fine && usual.configuration.is_null() {
-            steps.push(Step {
-                name: "configuration-empty-announced",
-                summary: "does both: answers with {}, and sends it after initialized",
-                about: About::Everything,
-                manner: Manner {
-                    configuration: json!({}),
-                    announce: true,
-                    ..usual
-                },
-                setting: Some("configuration: {}, announceConfiguration: true"),
-            });
-        }
-        steps
-    }
-
-    /// The ways that follow when there is time.
-    fn later_ways(usual: Manner) -> Vec<Step> {
-        let mut steps = vec![
-            Step {
-                name: "requests-unanswered",
-                summary: "answers no request of the server",
-                about: About::Requests,
-                manner: Manner {
-                    requests: Requests::Unanswered,
-                    ..usual.clone()
-                },
-                setting: None,
-            },
-            Step {
-                name: "shutdown-params-null",
-                summary: "writes shutdown and exit with params null",
-                about: About::End,
-                manner: Manner {
-                    shutdown: Params::Null,
-                    ..usual.clone()
-                },
-                setting: None,
-            },
-            Step {
-                name: "shutdown-params-empty",
-                summary: "writes shutdown and exit with params {}",
-                about: About::End,
-                manner: Manner {
-                    shutdown: Params::Empty,
-                    ..usual.clone()
-                },
-                setting: None,
-            },
-            Step {
-                name: "configuration-unsupported",
-                summary: "does not announce workspace.configuration",
-                about: About::Everything,
-                manner: Manner {
-                    configurable: false,
-                    ..usual.clone()
-                },
-                setting: None,
-            },
-        ];
-        if !usual.configuration.is_null() {
-            steps.push(Step {
-                name: "configuration-null",
-                summary: "answers workspace/configuration with null",
-                about: About::Configuration,
-                manner: Manner {
-                    configuration: Value::Null,
-                    ..usual
-                },
-                setting: None,
-            });
-        }
-        steps
     }
 
     async fn ways(&mut self, steps: &[Step]) {

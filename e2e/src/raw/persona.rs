@@ -21,6 +21,17 @@ pub(super) enum Handshake {
     Cancelled,
 }
 
+/// What a server sent of its own accord.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// Any request.
+    pub(super) request: bool,
+    /// `workspace/configuration`.
+    pub(super) configuration: bool,
+    /// `$/progress`.
+    pub(super) progress: bool,
+}
+
 /// Everything that was seen of one process.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
@@ -35,9 +46,7 @@ pub(super) struct Seen {
     pub(super) died: Option<String>,
     /// Its end, where it was told to.
     pub(super) departure: Option<Departure>,
-    pub(super) sent_request: bool,
-    pub(super) sent_configuration: bool,
-    pub(super) sent_progress: bool,
+    pub(super) sent: Sent,
     pub(super) signals: Vec<Signal>,
     pub(super) process: Option<u32>,
     /// Whether it was cut short from outside, so that it says nothing.
@@ -54,9 +63,7 @@ impl Seen {
             answered: false,
             died: None,
             departure: None,
-            sent_request: false,
-            sent_configuration: false,
-            sent_progress: false,
+            sent: Sent::default(),
             signals: Vec::new(),
             process: None,
             interrupted: false,
@@ -153,9 +160,9 @@ pub(super) fn outcome(
         return (PersonaOutcome::DoesNotEnd, Some(said));
     }
     let asked = match about {
-        About::Requests => seen.sent_request,
-        About::Configuration => seen.sent_configuration,
-        About::Progress => seen.sent_progress,
+        About::Requests => seen.sent.request,
+        About::Configuration => seen.sent.configuration,
+        About::Progress => seen.sent.progress,
         About::End | About::Everything => true,
     };
     if !asked {

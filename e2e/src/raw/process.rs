@@ -9,7 +9,7 @@ use super::asking::{Asker, Waits};
 use super::client::{Client, Reply, Stable};
 use super::dialogue::Answered;
 use super::manner::Manner;
-use super::persona::{Handshake, Seen};
+use super::persona::{Handshake, Seen, Sent};
 use super::signals;
 use super::site::{Query, Site};
 use crate::ask;
@@ -84,9 +84,11 @@ pub(super) async fn run(
         seen.interrupted = client.is_cancelled();
     }
     let dialogue = &client.dialogue;
-    seen.sent_request = dialogue.was_asked(None);
-    seen.sent_configuration = dialogue.was_asked(Some("workspace/configuration"));
-    seen.sent_progress = dialogue.signals.progressed();
+    seen.sent = Sent {
+        request: dialogue.was_asked(None),
+        configuration: dialogue.was_asked(Some("workspace/configuration")),
+        progress: dialogue.signals.progressed(),
+    };
     let left = client.finish().await;
     if let Some(departure) = &mut seen.departure {
         departure.left = left;

@@ -1,9 +1,14 @@
 //! What an author of a client has to know of a start, in a sentence: pure.
 
+use std::fmt::Write as _;
+
 use dsh_reports::{OperationTimeline, Signal, StartKind, duration};
 
 /// From here on the first answer is worth telling of, in microseconds.
 const SLOW_US: u64 = 1_000_000;
+
+/// As many kinds of answer are named.
+const SHOWN: usize = 4;
 
 /// The sentence of a start. `operations` count from the start of the process.
 pub(super) fn of_start(
@@ -46,7 +51,7 @@ pub(super) fn of_start(
         }
     };
     if !never.is_empty() {
-        text.push_str(&format!(" {} never came right.", never.join(" and ")));
+        let _ = write!(text, " {} never came right.", never.join(" and "));
     }
     let unsteady = operations
         .iter()
@@ -55,10 +60,11 @@ pub(super) fn of_start(
         .map(|timeline| timeline.operation.as_str())
         .collect();
     if !unsteady.is_empty() {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             " One right answer is not enough: {} was wrong again after it.",
             unsteady.join(" and ")
-        ));
+        );
     }
     text
 }
@@ -96,7 +102,6 @@ fn worst(operations: &[OperationTimeline]) -> Option<(u64, String)> {
     let mut answers: Vec<&str> = wrong().map(|heard| plain(&heard.answer)).collect();
     answers.sort_unstable();
     answers.dedup();
-    const SHOWN: usize = 4;
     let more = answers.len().saturating_sub(SHOWN);
     answers.truncate(SHOWN);
     let mut said = match answers.split_last() {
