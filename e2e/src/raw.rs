@@ -59,9 +59,11 @@ use ways::Step;
 const LONGEST: Duration = Duration::from_mins(1);
 /// So many budgets of a probe it takes at most.
 const BUDGETS: u32 = 8;
+/// The time that the odd requests take of themselves.
+const EDGES: Duration = Duration::from_secs(8);
 /// The longest one way of a client may take to be answered rightly.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The time beyond what the usual way needed twice over.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The time beyond what the usual way needed three times over.
 const LEAST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What the driver needs.
@@ -103,8 +105,9 @@ pub(crate) struct Hint {
     pub(crate) announce: bool,
 }
 
-/// Measures a server. It ends by itself within a minute, or within eight budgets where those are
-/// less, and at once where it is cancelled; whatever it started is gone then.
+/// Measures a server. Nothing is begun that could take more than is left of a minute, or of eight
+/// budgets where those are less; the end of the last process may take longer. Where it is cancelled
+/// it ends at once. Whatever it started is gone then.
 pub(crate) async fn measure(bench: Bench<'_>) -> Part {
     let mut part = Part::default();
     let target = bench.target;
@@ -200,12 +203,13 @@ impl Work<'_> {
     /// Bounds of a process that may take `within` before its end; none if there is no time for
     /// it.
     fn bounds(&self, within: Duration) -> Option<Bounds> {
+        // A process that has less time than the others says nothing that could be compared.
+        let enough = self.left() >= within;
         let bounds = Bounds {
-            within: within.min(self.left()),
+            within,
             budget: self.bench.budget,
             end: self.end_limit(),
         };
-        let enough = bounds.within >= within.min(Duration::from_millis(500));
         (enough && !self.is_over()).then_some(bounds)
     }
 
@@ -382,7 +386,10 @@ impl Work<'_> {
             }
             (self.bench.watch)(step.name);
             let enough = self.usual_right.clone();
-            let plan = Plan::UntilRight(&enough);
+            let plan = match step.about {
+                About::End => Plan::Once,
+                _ => Plan::UntilRight(&enough),
+            };
             let patience = self.patience();
             let seen = self
                 .process(
@@ -405,8 +412,8 @@ impl Work<'_> {
     /// How long one way may take to be answered rightly: what the usual one needed, and more.
     fn patience(&self) -> Duration {
         let needed = self.usual.as_ref().and_then(Seen::all_right_us);
-        let twice = Duration::from_micros(needed.unwrap_or(0)) * 2;
-        let patience = twice + LEAST_PATIENCE;
+        let thrice = Duration::from_micros(needed.unwrap_or(0)) * 3;
+        let patience = thrice + LEAST_PATIENCE;
         patience.min(PATIENCE).min(self.bench.budget)
     }
 
@@ -465,6 +472,7 @@ impl Work<'_> {
         let mut names = edges::ALL.iter().copied();
         let mut overlay = true;
         let within = self.whole.mul_f64(0.25);
+        let within = within.min(self.patience() + EDGES);
         let mut died = 0_u8;
         while names.len() > 0 || overlay {
             let Some(bounds) = self.bounds(within) else {

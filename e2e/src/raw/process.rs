@@ -72,6 +72,7 @@ pub(super) async fn run(
         seen.initialized_us = Some(client.now_us().saturating_sub(client.started_us));
         ask_all(&mut client, site, initialized, plan, bounds, &mut seen).await;
     }
+    seen.waited_us = client.now_us().saturating_sub(client.started_us);
     seen.interrupted = client.is_cancelled();
     if client.is_gone() {
         seen.died = client.obituary().await;
@@ -149,7 +150,7 @@ async fn ask_all(
             bounds.within / 2
         }
         Plan::UntilRight(_) => bounds.within / 8,
-        Plan::Once => bounds.within,
+        Plan::Once => bounds.within / 2,
     });
     let waits = Waits::new(waits);
     let mut asker = Asker {

@@ -257,9 +257,10 @@ fn the_ways_that_are_tried_follow_from_what_is_configured() {
     assert!(fine.contains(&"configuration-empty"));
     assert!(!fine.contains(&"configuration-empty-announced"));
     let bad = names(ways::first(&null(), false));
+    assert_eq!(bad.last(), Some(&"requests-refused"));
     assert!(bad.contains(&"configuration-empty-announced"));
     assert!(!names(ways::later(&null())).contains(&"configuration-null"));
     assert!(names(ways::later(&given())).contains(&"configuration-null"));
     let empty = names(ways::first(&Manner::usual(json!({})), false));
-    assert_eq!(empty, ["requests-refused", "configuration-announced"]);
+    assert_eq!(empty, ["configuration-announced", "requests-refused"]);
 }

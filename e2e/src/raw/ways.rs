@@ -65,22 +65,16 @@ pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
             setting: Some("configuration: {}, announceConfiguration: true"),
         });
     }
+    if !fine {
+        // What may help comes before what may hurt.
+        steps.rotate_left(1);
+    }
     steps
 }
 
 /// The ways that follow when there is time.
 pub(super) fn later(usual: &Manner) -> Vec<Step> {
     let mut steps = vec![
-        Step {
-            name: "requests-unanswered",
-            summary: "answers no request of the server",
-            about: About::Requests,
-            manner: Manner {
-                requests: Requests::Unanswered,
-                ..usual.clone()
-            },
-            setting: None,
-        },
         Step {
             name: "shutdown-params-null",
             summary: "writes shutdown and exit with params null",
@@ -107,6 +101,16 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
             about: About::Everything,
             manner: Manner {
                 configurable: false,
+                ..usual.clone()
+            },
+            setting: None,
+        },
+        Step {
+            name: "requests-unanswered",
+            summary: "answers no request of the server",
+            about: About::Requests,
+            manner: Manner {
+                requests: Requests::Unanswered,
                 ..usual.clone()
             },
             setting: None,
