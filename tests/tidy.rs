@@ -186,7 +186,7 @@ const PROBES: [u32; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 17];
 const PENDING: [&str; 0] = [];
 
 /// Modules that compute and do nothing else: they can be tested without a process and a clock.
-const CORES: [&str; 68] = [
+const CORES: [&str; 69] = [
     "harness/kernel/src/plan",
     "harness/lsp/src/extension",
     "harness/profiles/src/acp/translate",
@@ -255,6 +255,7 @@ const CORES: [&str; 68] = [
     "e2e/src/raw/sentence",
     "e2e/src/raw/signals",
     "e2e/src/raw/value",
+    "e2e/src/raw/ways",
 ];
 
 fn root() -> &'static Path {

@@ -7,7 +7,7 @@
 //! each of its processes carries a note of kind `raw` in the recording. It is not judged, and no
 //! clause hangs on it: what it finds is measured, and hints at settings of the host that may help.
 //!
-//! - [`dialogue`], [`manner`], [`value`], [`signals`], [`persona`], [`sentence`], [`output`]: what
+//! - [`dialogue`], [`manner`], [`ways`], [`value`], [`signals`], [`persona`], [`sentence`], [`output`]: what
 //!   is said, what it is worth and what follows, without I/O.
 //! - [`client`]: the process, its pipes and the clock. [`asking`], [`process`], [`overlay`],
 //!   [`edges`]: what is done with one process.
@@ -28,6 +28,7 @@ mod signals;
 mod site;
 mod symbols;
 mod value;
+mod ways;
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +42,7 @@ use dsh_harness::kernel::Cancel;
 use dsh_harness::subprocess::Subprocess as _;
 use dsh_reports::{Ending, Measured, Persona, PersonaOutcome, Start, StartKind};
 use dsh_transcript::{Event, EventBody};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::RecordingSubprocess;
 use crate::evidence::RAW;
@@ -49,20 +50,23 @@ use crate::samples::Operation;
 use crate::target::{Limits, Target};
 use client::{Client, Stable};
 use edges::Edges;
-use manner::{Manner, Params, Requests};
+use manner::Manner;
 use persona::{About, Handshake, Seen};
 use process::{Bounds, Plan, Way};
 pub(crate) use site::{Query, Site};
 pub(crate) use symbols::symbols;
+use ways::Step;
 
 /// The longest time the driver takes for one server.
 const LONGEST: Duration = Duration::from_mins(1);
 /// So many budgets of a probe it takes at most.
 const BUDGETS: u32 = 8;
+/// The time that the odd requests take of themselves.
+const EDGES: Duration = Duration::from_secs(8);
 /// The longest one way of a client may take to be answered rightly.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest wait for the end of a process that is not told to shut down.
-const END: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The time beyond what the usual way needed three times over.
+const LEAST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What the driver needs.
 pub(crate) struct Bench<'a> {
@@ -103,8 +107,9 @@ pub(crate) struct Hint {
     pub(crate) announce: bool,
 }
 
-/// Measures a server. It ends by itself within a minute, or within eight budgets where those are
-/// less, and at once where it is cancelled; whatever it started is gone then.
+/// Measures a server. Nothing is begun that could take more than is left of a minute, or of eight
+/// budgets where those are less; the end of the last process may take longer. Where it is cancelled
+/// it ends at once. Whatever it started is gone then.
 pub(crate) async fn measure(bench: Bench<'_>) -> Part {
     let mut part = Part::default();
     let target = bench.target;
@@ -150,16 +155,6 @@ pub(crate) async fn measure(bench: Bench<'_>) -> Part {
     work.part
 }
 
-/// One way of a client: its name, what it does, what it is about.
-struct Step {
-    name: &'static str,
-    summary: &'static str,
-    about: About,
-    manner: Manner,
-    /// The setting of the host that makes it behave so.
-    setting: Option<&'static str>,
-}
-
 struct Work<'w> {
     bench: &'w Bench<'w>,
     stable: &'w Stable<'w>,
@@ -178,12 +173,12 @@ struct Work<'w> {
 impl Work<'_> {
     async fn all(&mut self) {
         if self.starts().await {
-            self.ways(&Self::first_ways(self.usual_manner(), self.is_fine()))
+            self.ways(&ways::first(&self.usual_manner(), self.is_fine()))
                 .await;
             self.end("stdin-closed", Way::StdinClosed).await;
             self.end("sigterm", Way::Sigterm).await;
             self.overlay_and_edges().await;
-            self.ways(&Self::later_ways(self.usual_manner())).await;
+            self.ways(&ways::later(&self.usual_manner())).await;
         }
         self.conclude();
     }
@@ -214,13 +209,24 @@ impl Work<'_> {
     /// Bounds of a process that may take `within` before its end; none if there is no time for
     /// it.
     fn bounds(&self, within: Duration) -> Option<Bounds> {
+        // A process that has less time than the others says nothing that could be compared.
+        let enough = self.left() >= within;
         let bounds = Bounds {
-            within: within.min(self.left()),
+            within,
             budget: self.bench.budget,
-            end: Duration::from_millis(self.bench.limits.shutdown_ms).min(self.whole / 8),
+            end: self.end_limit(),
         };
-        let enough = bounds.within >= within.min(Duration::from_millis(500));
         (enough && !self.is_over()).then_some(bounds)
+    }
+
+    /// How long a process may take to end: what the host gives it, and where the usual end takes
+    /// most of that, twice the usual.
+    fn end_limit(&self) -> Duration {
+        let usual = self.usual.as_ref().and_then(|seen| seen.departure.as_ref());
+        let usual = usual.and_then(|departure| departure.took_us).unwrap_or(0);
+        let limit = Duration::from_millis(self.bench.limits.shutdown_ms);
+        let twice = Duration::from_micros(usual) * 2;
+        limit.max(twice).min(self.whole / 6)
     }
 
     /// A cold start of a client that takes progress, then a warm one of the usual client. False if
@@ -342,13 +348,6 @@ impl Work<'_> {
             return None;
         };
         let site = &self.bench.site;
-        let bounds = match way {
-            Way::Shutdown => bounds,
-            Way::StdinClosed | Way::Sigterm => Bounds {
-                end: bounds.end.min(END),
-                ..bounds
-            },
-        };
         match process::run(self.stable, site, manner, label, plan, way, bounds).await {
             Ok(seen) if seen.interrupted => {
                 self.not_reached.push(name);
@@ -385,118 +384,6 @@ impl Work<'_> {
         });
     }
 
-    /// The ways that are tried first: those that a setting of the host may stand for.
-    fn first_ways(usual: Manner, fine: bool) -> Vec<Step> {
-        let mut steps = vec![
-            Step {
-                name: "requests-refused",
-                summary: "refuses every request of the server with -32601",
-                about: About::Requests,
-                manner: Manner {
-                    requests: Requests::Refused,
-                    ..usual.clone()
-                },
-                setting: None,
-            },
-            Step {
-                name: "configuration-empty",
-                summary: "answers workspace/configuration with {}",
-                about: About::Configuration,
-                manner: Manner {
-                    configuration: json!({}),
-                    ..usual.clone()
-                },
-                setting: Some("configuration: {}"),
-            },
-            Step {
-                name: "configuration-announced",
-                summary: "sends workspace/didChangeConfiguration right after initialized",
-                about: About::Everything,
-                manner: Manner {
-                    announce: true,
-                    ..usual.clone()
-                },
-                setting: Some("announceConfiguration: true"),
-            },
-        ];
-        if usual.configuration == json!({}) {
-            steps.remove(1);
-        }
-        if !fine && usual.configuration.is_null() {
-            steps.push(Step {
-                name: "configuration-empty-announced",
-                summary: "does both: answers with {}, and sends it after initialized",
-                about: About::Everything,
-                manner: Manner {
-                    configuration: json!({}),
-                    announce: true,
-                    ..usual
-                },
-                setting: Some("configuration: {}, announceConfiguration: true"),
-            });
-        }
-        steps
-    }
-
-    /// The ways that follow when there is time.
-    fn later_ways(usual: Manner) -> Vec<Step> {
-        let mut steps = vec![
-            Step {
-                name: "requests-unanswered",
-                summary: "answers no request of the server",
-                about: About::Requests,
-                manner: Manner {
-                    requests: Requests::Unanswered,
-                    ..usual.clone()
-                },
-                setting: None,
-            },
-            Step {
-                name: "shutdown-params-null",
-                summary: "writes shutdown and exit with params null",
-                about: About::End,
-                manner: Manner {
-                    shutdown: Params::Null,
-                    ..usual.clone()
-                },
-                setting: None,
-            },
-            Step {
-                name: "shutdown-params-empty",
-                summary: "writes shutdown and exit with params {}",
-                about: About::End,
-                manner: Manner {
-                    shutdown: Params::Empty,
-                    ..usual.clone()
-                },
-                setting: None,
-            },
-            Step {
-                name: "configuration-unsupported",
-                summary: "does not announce workspace.configuration",
-                about: About::Everything,
-                manner: Manner {
-                    configurable: false,
-                    ..usual.clone()
-                },
-                setting: None,
-            },
-        ];
-        if !usual.configuration.is_null() {
-            steps.push(Step {
-                name: "configuration-null",
-                summary: "answers workspace/configuration with null",
-                about: About::Configuration,
-                manner: Manner {
-                    configuration: Value::Null,
-                    ..usual
-                },
-                setting: None,
-            });
-        }
-        steps
-    }
-
     async fn ways(&mut self, steps: &[Step]) {
         for step in steps {
             if self.is_over() {
@@ -505,7 +392,10 @@ impl Work<'_> {
             }
             (self.bench.watch)(step.name);
             let enough = self.usual_right.clone();
-            let plan = Plan::UntilRight(&enough);
+            let plan = match step.about {
+                About::End => Plan::Once,
+                _ => Plan::UntilRight(&enough),
+            };
             let patience = self.patience();
             let seen = self
                 .process(
@@ -528,8 +418,8 @@ impl Work<'_> {
     /// How long one way may take to be answered rightly: what the usual one needed, and more.
     fn patience(&self) -> Duration {
         let needed = self.usual.as_ref().and_then(Seen::all_right_us);
-        let twice = Duration::from_micros(needed.unwrap_or(0)) * 2;
-        let patience = twice + Duration::from_millis(1_500);
+        let thrice = Duration::from_micros(needed.unwrap_or(0)) * 3;
+        let patience = thrice + LEAST_PATIENCE;
         patience.min(PATIENCE).min(self.bench.budget)
     }
 
@@ -588,6 +478,7 @@ impl Work<'_> {
         let mut names = edges::ALL.iter().copied();
         let mut overlay = true;
         let within = self.whole.mul_f64(0.25);
+        let within = within.min(self.patience() + EDGES);
         let mut died = 0_u8;
         while names.len() > 0 || overlay {
             let Some(bounds) = self.bounds(within) else {
@@ -613,7 +504,7 @@ impl Work<'_> {
                 self.part.remarks.push(said.to_owned());
                 return;
             };
-            let ready = edges.is_alive(&mut client).await;
+            let ready = edges.is_alive(&mut client, bounds.within / 2).await;
             if overlay && !client.is_gone() && !client.is_late() {
                 overlay = false;
                 let told =

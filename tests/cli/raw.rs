@@ -94,7 +94,9 @@ impl Bench {
 
 async fn measured(server: FakeServer) -> Measured {
     let checked = Bench::of(&server).run().await;
-    assert_eq!(checked.run.remarks, Vec::<String>::new());
+    // Everything was reached.
+    let only = "Nothing was judged: the server was only measured.";
+    assert_eq!(checked.run.remarks, [only]);
     checked.run.measured.unwrap()
 }
 
@@ -269,7 +271,7 @@ async fn a_server_that_is_silent_until_it_is_configured_is_found() {
             )
             .rule(Rule::on(&method).run([ignore()]));
     }
-    let measuring = Bench::of(&server).budget(Duration::from_millis(700));
+    let measuring = Bench::of(&server).budget(Duration::from_millis(1_200));
     let measured = measuring.run().await.run.measured.unwrap();
     assert_eq!(way(&measured, "usual").outcome, PersonaOutcome::Silent);
     assert_eq!(
@@ -360,14 +362,26 @@ async fn what_is_left_behind_an_end_and_a_deaf_server_are_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_reads_the_disk_and_one_that_keeps_what_was_open_are_found() {
-    let reads_disk = measured(on("textDocument/didOpen", [ignore()])).await;
-    let overlay = reads_disk.overlay.unwrap();
+    // Only the new text has anything at this place.
+    let place = &samples::sample("fake").unwrap().reopened[0]
+        .question
+        .at
+        .position;
+    let there = json!({"position": {"line": place.line, "character": place.character}});
+    let asked = || Rule::on("textDocument/definition").when(there.clone());
+    let reads_disk = FakeServer::markers().rule(asked().run([reply(Value::Null)]));
+    let overlay = measured(reads_disk).await.overlay.unwrap();
     assert_eq!(
         (overlay.open, overlay.closed),
         (TextSource::Disk, TextSource::Disk)
     );
-    let keeps = measured(on("textDocument/didClose", [ignore()])).await;
-    let overlay = keeps.overlay.unwrap();
+    let doubled =
+        json!({"start": {"line": 2, "character": 4}, "end": {"line": 2, "character": 11}});
+    let found = json!([{"uri": "${uri:main.fake}", "range": doubled}]);
+    let keeps = FakeServer::markers()
+        .rule(asked().nth(1).run([Action::Default]))
+        .rule(asked().run([reply(found)]));
+    let overlay = measured(keeps).await.overlay.unwrap();
     assert_eq!(
         (overlay.open, overlay.closed),
         (TextSource::Opened, TextSource::Opened)

@@ -72,7 +72,10 @@ fn conclude(run: &mut Run, interrupted: bool) {
     let seen = run.measured.as_ref().is_some_and(|m| !m.starts.is_empty());
     if interrupted {
         run.conclusion = Conclusion::Interrupted;
-    } else if !seen {
+    } else if seen {
+        let said = "Nothing was judged: the server was only measured.";
+        run.remarks.push(said.to_owned());
+    } else {
         let reason = run.remarks.pop();
         run.conclusion = Conclusion::Untestable {
             reason: reason.unwrap_or_else(|| "nothing could be measured".to_owned()),

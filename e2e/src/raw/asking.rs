@@ -16,6 +16,8 @@ use crate::judge::{advertised, sync_is_compatible};
 use crate::readiness::{Answer, Pauses, Reply, Track};
 use crate::samples::Operation;
 
+/// The least that a question may take.
+const LEAST: Duration = Duration::from_millis(100);
 /// How often a question is asked again that the usual way does not get right either.
 const ONCE_MORE: u64 = 3;
 
@@ -30,6 +32,29 @@ pub(super) struct Asker<'c, 'a> {
     pub(super) heard: Vec<Heard>,
     /// Whether any question was answered, with whatever.
     pub(super) answered: bool,
+    pub(super) waits: Waits,
+}
+
+/// How long each question may take, so that one that is never answered leaves the others time: half
+/// as long each time that it was not.
+#[derive(Clone, Debug)]
+pub(super) struct Waits(Vec<Duration>);
+
+impl Waits {
+    /// Each may take so long at first.
+    pub(super) fn new(first: impl IntoIterator<Item = Duration>) -> Self {
+        Self(first.into_iter().collect())
+    }
+
+    fn of(&self, index: usize) -> Duration {
+        self.0.get(index).copied().unwrap_or(Duration::ZERO)
+    }
+
+    fn was_silent(&mut self, index: usize) {
+        if let Some(wait) = self.0.get_mut(index) {
+            *wait = (*wait / 2).max(LEAST);
+        }
+    }
 }
 
 #[async_trait]
@@ -63,7 +88,12 @@ impl Field for Asker<'_, '_> {
         let params = query.params(&document.uri);
         let reply = self
             .client
-            .ask_about(&document, query.method(), params, budget)
+            .ask_about(
+                &document,
+                query.method(),
+                params,
+                budget.min(self.waits.of(index)),
+            )
             .await;
         let latency_us = self.client.now_us().saturating_sub(asked_us);
         let died = match reply {
@@ -78,6 +108,14 @@ impl Field for Asker<'_, '_> {
             self.site.relative,
             died,
         )?;
+        // The probe goes on, and so may the question.
+        let answer = match answer {
+            Answer::Silent => {
+                self.waits.was_silent(index);
+                Answer::Other("no answer".to_owned())
+            }
+            other => other,
+        };
         self.heard.push(Heard {
             asked_us,
             right: answer == Answer::Right,
@@ -133,5 +171,22 @@ impl Asker<'_, '_> {
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_is_not_answered_is_waited_for_less_and_less() {
+        let second = Duration::from_secs(1);
+        let mut waits = Waits::new([second, second * 2]);
+        for expected in [500, 250, 125, 100, 100] {
+            waits.was_silent(0);
+            assert_eq!(waits.of(0).as_millis(), expected);
+        }
+        assert_eq!(waits.of(1), second * 2);
+        assert_eq!(waits.of(2), Duration::ZERO);
     }
 }

@@ -228,8 +228,8 @@ impl<'a> Client<'a> {
             tokio::select! {
                 biased;
                 _ = stable.cancel.cancelled() => Moved::Cancelled,
-                wrote = write => Moved::Wrote(wrote.unwrap_or(0)),
-                read = read => Moved::Read(read.unwrap_or(0)),
+                count = write => Moved::Wrote(count.unwrap_or(0)),
+                count = read => Moved::Read(count.unwrap_or(0)),
                 how = ended => Moved::Ended(how),
             }
         })

@@ -178,14 +178,16 @@ impl Dialogue {
                 if self.requests.len() < MOST || self.requests.contains_key(method) {
                     *self.requests.entry(method.clone()).or_default() += 1;
                 }
-                let answer = self
-                    .manner
-                    .answer(method, &json["params"], &self.root_uri)
-                    .map(|mut answer| {
-                        answer["jsonrpc"] = "2.0".into();
-                        answer["id"] = id.0.clone();
-                        answer
-                    });
+                let answer = self.manner.answer(method, &json["params"], &self.root_uri);
+                let answer = answer.map(|answer| {
+                    let mut message = json!({"jsonrpc": "2.0", "id": id});
+                    for member in ["result", "error"] {
+                        if let Some(value) = answer.get(member) {
+                            message[member] = value.clone();
+                        }
+                    }
+                    message
+                });
                 if let Some(answer) = answer {
                     self.send(&answer, Spelling::Usual);
                 }
@@ -280,7 +282,7 @@ mod tests {
         let id = dialogue.request("shutdown", None);
         assert_eq!(
             written(&mut dialogue),
-            "Content-Length: 44\r\n\r\n{\"id\":1,\"jsonrpc\":\"2.0\",\"method\":\"shutdown\"}"
+            "Content-Length: 44\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"shutdown\"}"
         );
         let answer = framed(&json!({"jsonrpc": "2.0", "id": 1, "result": null}));
         let (first, rest) = answer.split_at(7);
@@ -310,7 +312,7 @@ mod tests {
         let asked = json!({"jsonrpc": "2.0", "id": "a", "method": "client/registerCapability"});
         dialogue.feed(&framed(&asked), 0);
         assert!(
-            written(&mut dialogue).contains("{\"id\":\"a\",\"jsonrpc\":\"2.0\",\"result\":null}")
+            written(&mut dialogue).contains("{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":null}")
         );
         assert!(dialogue.was_asked(None));
         assert!(!dialogue.was_asked(Some("workspace/configuration")));

@@ -72,7 +72,7 @@ impl<'e> Edges<'e> {
             Ok(said) => said,
             Err(why) => ("not asked".to_owned(), Some(why)),
         };
-        let alive = self.is_alive(client).await;
+        let alive = self.is_alive(client, USUAL).await;
         if client.is_cancelled() {
             return None;
         }
@@ -205,8 +205,8 @@ impl<'e> Edges<'e> {
     }
 
     /// Whether the usual question is answered rightly, now or soon.
-    pub(super) async fn is_alive(&self, client: &mut Client<'_>) -> bool {
-        let until_us = client.now_us() + u64::try_from(USUAL.as_micros()).unwrap_or(0);
+    pub(super) async fn is_alive(&self, client: &mut Client<'_>, within: Duration) -> bool {
+        let until_us = client.now_us() + u64::try_from(within.as_micros()).unwrap_or(0);
         let mut pauses = Pauses::default();
         loop {
             let Ok(document) = self.site.document(&self.query.file) else {
@@ -214,7 +214,7 @@ impl<'e> Edges<'e> {
             };
             let params = self.query.params(&document.uri);
             let method = self.query.method();
-            let reply = client.ask_about(&document, method, params, USUAL).await;
+            let reply = client.ask_about(&document, method, params, within).await;
             let (relative, known) = (self.site.relative, self.query.known);
             let valued = valued(self.query.operation, &reply, known, relative, None);
             match valued {

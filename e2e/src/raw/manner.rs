@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn a_client_refuses_or_keeps_silent_to_everything() {
         let usual = Manner::usual(Value::Null);
-        let refuses = Manner {
+        let unwilling = Manner {
             requests: Requests::Refused,
             ..usual.clone()
         };
@@ -171,7 +171,7 @@ mod tests {
             ..usual.clone()
         };
         for method in ["workspace/configuration", "client/registerCapability", "x"] {
-            let refused = answer(&refuses, method, &Value::Null).unwrap();
+            let refused = answer(&unwilling, method, &Value::Null).unwrap();
             assert_eq!(refused["error"]["code"], -32601, "{method}");
             assert_eq!(answer(&silent, method, &Value::Null), None, "{method}");
         }

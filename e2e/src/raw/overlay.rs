@@ -53,7 +53,7 @@ pub(super) async fn probe(
         return Err("interrupted".to_owned());
     }
     Ok(Overlay {
-        open: source(open, &disk),
+        open: source(&open, &disk),
         closed,
     })
 }
@@ -66,7 +66,7 @@ struct Given {
 }
 
 /// Whose answer it is: that of the new text, or the one the old text gave at the same place.
-fn source(given: Given, disk: &Given) -> TextSource {
+fn source(given: &Given, disk: &Given) -> TextSource {
     match given.reply {
         _ if given.of_new => TextSource::Opened,
         Reply::Answered(_) if given.reply == disk.reply => TextSource::Disk,
@@ -97,7 +97,7 @@ struct Asking<'x, 'a> {
 }
 
 impl Asking<'_, '_> {
-    async fn given(&mut self, reply: Reply) -> Given {
+    fn given(&mut self, reply: Reply) -> Given {
         let relative = self.site.relative;
         let (operation, known) = (self.query.operation, self.query.known);
         let valued = valued(operation, &reply, known, relative, None);
@@ -112,7 +112,7 @@ impl Asking<'_, '_> {
             .client
             .ask_about(document, method, params, self.budget)
             .await;
-        self.given(reply).await
+        self.given(reply)
     }
 
     /// Opens the new text and asks about it until it counts or patience ends; then, while it is
@@ -131,7 +131,7 @@ impl Asking<'_, '_> {
                 .client
                 .ask(self.query.method(), Some(params), self.budget)
                 .await;
-            let given = self.given(reply).await;
+            let given = self.given(reply);
             let over = given.of_new || self.client.now_us() >= until_us;
             if over || !self.client.rest(pauses.next()).await {
                 break given;
@@ -186,8 +186,8 @@ impl Asking<'_, '_> {
             .client
             .ask(method(self.query.operation), Some(params), self.budget)
             .await;
-        let given = self.given(reply).await;
-        source(given, disk)
+        let given = self.given(reply);
+        source(&given, disk)
     }
 }
 
@@ -222,12 +222,12 @@ mod tests {
     #[test]
     fn an_answer_belongs_to_the_text_that_gives_it() {
         let disk = given(json!([1]), false);
-        assert_eq!(source(given(json!([2]), true), &disk), TextSource::Opened);
-        assert_eq!(source(given(json!([1]), false), &disk), TextSource::Disk);
-        assert_eq!(source(given(json!([]), false), &disk), TextSource::Neither);
-        assert_eq!(source(silent(), &disk), TextSource::Neither);
+        assert_eq!(source(&given(json!([2]), true), &disk), TextSource::Opened);
+        assert_eq!(source(&given(json!([1]), false), &disk), TextSource::Disk);
+        assert_eq!(source(&given(json!([]), false), &disk), TextSource::Neither);
+        assert_eq!(source(&silent(), &disk), TextSource::Neither);
         // Silence twice is no answer of the disk.
-        assert_eq!(source(silent(), &silent()), TextSource::Neither);
+        assert_eq!(source(&silent(), &silent()), TextSource::Neither);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dsh_reports::{PersonaOutcome, Signal};
+use dsh_reports::{PersonaOutcome, Signal, duration};
 
 use super::client::Departure;
 use crate::readiness::Track;
@@ -21,6 +21,17 @@ pub(super) enum Handshake {
     Cancelled,
 }
 
+/// What a server sent of its own accord.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// Any request.
+    pub(super) request: bool,
+    /// `workspace/configuration`.
+    pub(super) configuration: bool,
+    /// `$/progress`.
+    pub(super) progress: bool,
+}
+
 /// Everything that was seen of one process.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
@@ -31,13 +42,13 @@ pub(super) struct Seen {
     pub(super) tracks: Vec<(Operation, Track)>,
     /// Whether any question was answered, with whatever.
     pub(super) answered: bool,
+    /// From the start of the process to its end, or to where it was told to end.
+    pub(super) waited_us: u64,
     /// How the process died, where it did before it was told to end.
     pub(super) died: Option<String>,
     /// Its end, where it was told to.
     pub(super) departure: Option<Departure>,
-    pub(super) sent_request: bool,
-    pub(super) sent_configuration: bool,
-    pub(super) sent_progress: bool,
+    pub(super) sent: Sent,
     pub(super) signals: Vec<Signal>,
     pub(super) process: Option<u32>,
     /// Whether it was cut short from outside, so that it says nothing.
@@ -52,11 +63,10 @@ impl Seen {
             initialized_us: None,
             tracks: Vec::new(),
             answered: false,
+            waited_us: 0,
             died: None,
             departure: None,
-            sent_request: false,
-            sent_configuration: false,
-            sent_progress: false,
+            sent: Sent::default(),
             signals: Vec::new(),
             process: None,
             interrupted: false,
@@ -131,14 +141,17 @@ pub(super) fn outcome(
         return (PersonaOutcome::Dead, Some(how.clone()));
     }
     let right = seen.right();
-    let as_usual = right.is_superset(usual);
-    if !seen.tracks.is_empty() {
+    // How a process is told to end changes nothing of what it answered before.
+    let asked = !seen.tracks.is_empty() && about != About::End;
+    if asked {
+        let waited = duration(seen.waited_us);
         if !seen.answered {
-            let said = "no question was answered".to_owned();
+            let said = format!("no question was answered within {waited}");
             return (PersonaOutcome::Silent, Some(said));
         }
-        if right.is_empty() || !as_usual {
-            return (PersonaOutcome::Wrong, Some(what_came(seen)));
+        if right.is_empty() || !right.is_superset(usual) {
+            let said = format!("within {waited} {}", what_came(seen));
+            return (PersonaOutcome::Wrong, Some(said));
         }
     }
     let end = seen.departure.as_ref();
@@ -152,13 +165,13 @@ pub(super) fn outcome(
         };
         return (PersonaOutcome::DoesNotEnd, Some(said));
     }
-    let asked = match about {
-        About::Requests => seen.sent_request,
-        About::Configuration => seen.sent_configuration,
-        About::Progress => seen.sent_progress,
+    let provoked = match about {
+        About::Requests => seen.sent.request,
+        About::Configuration => seen.sent.configuration,
+        About::Progress => seen.sent.progress,
         About::End | About::Everything => true,
     };
-    if !asked {
+    if !provoked {
         let said = match about {
             About::Requests => "it sends no request",
             About::Configuration => "it does not ask for workspace/configuration",
@@ -177,7 +190,7 @@ pub(super) fn outcome(
             notes.push("it ended only when its stdin was closed".to_owned());
         }
     }
-    if !seen.tracks.is_empty() && right.len() < operations(seen).len() {
+    if asked && right.len() < operations(seen).len() {
         notes.push(format!("as usual not right: {}", what_came(seen)));
     }
     let detail = (!notes.is_empty()).then(|| notes.join("; "));

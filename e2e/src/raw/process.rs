@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::asking::Asker;
+use super::asking::{Asker, Waits};
 use super::client::{Client, Reply, Stable};
 use super::dialogue::Answered;
 use super::manner::Manner;
-use super::persona::{Handshake, Seen};
+use super::persona::{Handshake, Seen, Sent};
 use super::signals;
 use super::site::{Query, Site};
 use crate::ask;
@@ -72,6 +72,7 @@ pub(super) async fn run(
         seen.initialized_us = Some(client.now_us().saturating_sub(client.started_us));
         ask_all(&mut client, site, initialized, plan, bounds, &mut seen).await;
     }
+    seen.waited_us = client.now_us().saturating_sub(client.started_us);
     seen.interrupted = client.is_cancelled();
     if client.is_gone() {
         seen.died = client.obituary().await;
@@ -84,9 +85,11 @@ pub(super) async fn run(
         seen.interrupted = client.is_cancelled();
     }
     let dialogue = &client.dialogue;
-    seen.sent_request = dialogue.was_asked(None);
-    seen.sent_configuration = dialogue.was_asked(Some("workspace/configuration"));
-    seen.sent_progress = dialogue.signals.progressed();
+    seen.sent = Sent {
+        request: dialogue.was_asked(None),
+        configuration: dialogue.was_asked(Some("workspace/configuration")),
+        progress: dialogue.signals.progressed(),
+    };
     let left = client.finish().await;
     if let Some(departure) = &mut seen.departure {
         departure.left = left;
@@ -141,6 +144,15 @@ async fn ask_all(
             (query.operation, track)
         })
         .collect();
+    let waits = queries.iter().map(|query| match plan {
+        Plan::UntilStable => bounds.within / 3,
+        Plan::UntilRight(enough) if enough.is_empty() || enough.contains(&query.operation) => {
+            bounds.within / 2
+        }
+        Plan::UntilRight(_) => bounds.within / 8,
+        Plan::Once => bounds.within / 2,
+    });
+    let waits = Waits::new(waits);
     let mut asker = Asker {
         client,
         site,
@@ -148,6 +160,7 @@ async fn ask_all(
         initialized,
         heard: Vec::new(),
         answered: false,
+        waits,
     };
     match plan {
         Plan::UntilStable => {

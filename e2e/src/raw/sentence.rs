@@ -1,6 +1,14 @@
 //! What an author of a client has to know of a start, in a sentence: pure.
 
+use std::fmt::Write as _;
+
 use dsh_reports::{OperationTimeline, Signal, StartKind, duration};
+
+/// From here on the first answer is worth telling of, in microseconds.
+const SLOW_US: u64 = 1_000_000;
+
+/// As many kinds of answer are named.
+const SHOWN: usize = 4;
 
 /// The sentence of a start. `operations` count from the start of the process.
 pub(super) fn of_start(
@@ -27,7 +35,13 @@ pub(super) fn of_start(
         return format!("No question was answered rightly in {start}{came}.");
     }
     let mut text = match worst(operations) {
-        None => format!("Right from the first question on in {start}: there is no need to wait."),
+        None => match first_us(operations) {
+            Some(first) if first >= SLOW_US => format!(
+                "Right from the first question on in {start}, whose first answer comes after {}.",
+                duration(first)
+            ),
+            _ => format!("Right from the first question on in {start}: there is no need to wait."),
+        },
         Some((until_us, answers)) => {
             let told = told_by(signals, until_us);
             format!(
@@ -37,7 +51,7 @@ pub(super) fn of_start(
         }
     };
     if !never.is_empty() {
-        text.push_str(&format!(" {} never came right.", never.join(" and ")));
+        let _ = write!(text, " {} never came right.", never.join(" and "));
     }
     let unsteady = operations
         .iter()
@@ -46,12 +60,19 @@ pub(super) fn of_start(
         .map(|timeline| timeline.operation.as_str())
         .collect();
     if !unsteady.is_empty() {
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             " One right answer is not enough: {} was wrong again after it.",
             unsteady.join(" and ")
-        ));
+        );
     }
     text
+}
+
+/// When the first answer of all came.
+fn first_us(operations: &[OperationTimeline]) -> Option<u64> {
+    let heard = operations.iter().filter_map(|known| known.heard.first());
+    heard.map(|heard| heard.from_us).min()
 }
 
 fn was_wrong_again(timeline: &OperationTimeline) -> bool {
@@ -81,7 +102,6 @@ fn worst(operations: &[OperationTimeline]) -> Option<(u64, String)> {
     let mut answers: Vec<&str> = wrong().map(|heard| plain(&heard.answer)).collect();
     answers.sort_unstable();
     answers.dedup();
-    const SHOWN: usize = 4;
     let more = answers.len().saturating_sub(SHOWN);
     answers.truncate(SHOWN);
     let mut said = match answers.split_last() {
@@ -106,9 +126,21 @@ fn plain(answer: &str) -> &str {
     }
 }
 
+/// Whether an author of a client would take it for a sign: servers send other things of their own.
+fn means_ready(name: &str) -> bool {
+    let name = name.to_lowercase();
+    ["progress", "status", "ready", "load", "init"]
+        .iter()
+        .any(|word| name.contains(word))
+}
+
 /// Whether something the server sends tells when that is over.
 fn told_by(signals: &[Signal], until_us: u64) -> String {
-    if let Some(signal) = signals.iter().find(|signal| signal.held == Some(true)) {
+    let told = |held| {
+        let mut signals = signals.iter().filter(|signal| means_ready(&signal.name));
+        signals.find(|signal| signal.held == Some(held))
+    };
+    if let Some(signal) = told(true) {
         let late = signal.at_us > until_us.saturating_mul(3).saturating_add(1_000_000);
         let how = if late { ", though late," } else { "" };
         return format!(
@@ -117,7 +149,7 @@ fn told_by(signals: &[Signal], until_us: u64) -> String {
             duration(signal.at_us)
         );
     }
-    if let Some(signal) = signals.iter().find(|signal| signal.held == Some(false)) {
+    if let Some(signal) = told(false) {
         return format!(
             "; {} at {} is no sign of the end: wrong answers came after it",
             signal.name,
@@ -175,6 +207,20 @@ mod tests {
     }
 
     #[test]
+    fn a_first_answer_that_takes_long_is_told() {
+        let told = of_start(
+            WARM,
+            &[timeline("hover", &[("right", 5_600_000, 6_000_000)])],
+            &[],
+        );
+        assert_eq!(
+            told,
+            "Right from the first question on in a warm start, whose first answer comes after \
+             5.6 s."
+        );
+    }
+
+    #[test]
     fn false_answers_are_told_with_how_long_they_came() {
         let operations = [
             timeline("hover", &[("null", 5, 10), ("right", 20, 30)]),
@@ -196,6 +242,11 @@ mod tests {
         assert!(told(&[signal(Some(true), 20_000_000)]).contains(", though late, at 20 s"));
         assert!(told(&[signal(Some(false), 40)]).contains("wrong answers came after it"));
         assert!(told(&[signal(None, 40)]).contains("nothing it sends"));
+        let version = Signal {
+            name: "$/version".to_owned(),
+            ..signal(Some(true), 40)
+        };
+        assert!(told(&[version]).contains("nothing it sends"));
     }
 
     #[test]

@@ -7,9 +7,10 @@ use dsh_reports::PersonaOutcome;
 use dsh_transcript::{EventBody, Recorder};
 
 use super::client::Departure;
-use super::persona::{About, Handshake, Seen, outcome, rank};
+use super::persona::{About, Handshake, Seen, Sent, outcome, rank};
 use super::*;
 use crate::readiness::{Answer, Reply, Track};
+use serde_json::json;
 
 fn reply(answer: Answer) -> Reply {
     Reply {
@@ -47,9 +48,11 @@ fn seen(definition: &[Answer], hover: &[Answer]) -> Seen {
             code: Some(0),
             ..Departure::default()
         }),
-        sent_request: true,
-        sent_configuration: true,
-        sent_progress: true,
+        sent: Sent {
+            request: true,
+            configuration: true,
+            progress: true,
+        },
         ..Seen::new(Handshake::Initialized)
     }
 }
@@ -199,9 +202,7 @@ fn a_process_that_has_to_be_killed_does_not_end() {
 #[test]
 fn a_server_that_asks_for_nothing_was_not_asked() {
     let quiet = Seen {
-        sent_request: false,
-        sent_configuration: false,
-        sent_progress: false,
+        sent: Sent::default(),
         ..good()
     };
     for (about, said) in [
@@ -214,7 +215,7 @@ fn a_server_that_asks_for_nothing_was_not_asked() {
     comes_to(About::End, &quiet, PersonaOutcome::Fine, "");
     // What goes wrong is told although nothing was asked.
     let wrong = Seen {
-        sent_request: false,
+        sent: Sent::default(),
         ..seen(&[null()], &[null()])
     };
     comes_to(About::Requests, &wrong, PersonaOutcome::Wrong, "null");
@@ -252,13 +253,14 @@ fn the_ways_that_are_tried_follow_from_what_is_configured() {
     let names = |steps: Vec<Step>| -> Vec<&str> { steps.iter().map(|step| step.name).collect() };
     let null = || Manner::usual(Value::Null);
     let given = || Manner::usual(json!({"a": 1}));
-    let fine = names(Work::first_ways(null(), true));
+    let fine = names(ways::first(&null(), true));
     assert!(fine.contains(&"configuration-empty"));
     assert!(!fine.contains(&"configuration-empty-announced"));
-    let bad = names(Work::first_ways(null(), false));
+    let bad = names(ways::first(&null(), false));
+    assert_eq!(bad.last(), Some(&"requests-refused"));
     assert!(bad.contains(&"configuration-empty-announced"));
-    assert!(!names(Work::later_ways(null())).contains(&"configuration-null"));
-    assert!(names(Work::later_ways(given())).contains(&"configuration-null"));
-    let empty = names(Work::first_ways(Manner::usual(json!({})), false));
-    assert_eq!(empty, ["requests-refused", "configuration-announced"]);
+    assert!(!names(ways::later(&null())).contains(&"configuration-null"));
+    assert!(names(ways::later(&given())).contains(&"configuration-null"));
+    let empty = names(ways::first(&Manner::usual(json!({})), false));
+    assert_eq!(empty, ["configuration-announced", "requests-refused"]);
 }

@@ -1,0 +1,132 @@
+//! The ways of a client that are tried: pure.
+
+use serde_json::{Value, json};
+
+use super::manner::{Manner, Params, Requests};
+use super::persona::About;
+
+/// One way of a client: its name, what it does, what it is about.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    pub(super) summary: &'static str,
+    pub(super) about: About,
+    pub(super) manner: Manner,
+    /// The setting of the host that makes it behave so.
+    pub(super) setting: Option<&'static str>,
+}
+
+/// The ways that are tried first: those that a setting of the host may stand for.
+pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
+    let mut steps = vec![
+        Step {
+            name: "requests-refused",
+            summary: "refuses every request of the server with -32601",
+            about: About::Requests,
+            manner: Manner {
+                requests: Requests::Refused,
+                ..usual.clone()
+            },
+            setting: None,
+        },
+        Step {
+            name: "configuration-empty",
+            summary: "answers workspace/configuration with {}",
+            about: About::Configuration,
+            manner: Manner {
+                configuration: json!({}),
+                ..usual.clone()
+            },
+            setting: Some("configuration: {}"),
+        },
+        Step {
+            name: "configuration-announced",
+            summary: "sends workspace/didChangeConfiguration right after initialized",
+            about: About::Everything,
+            manner: Manner {
+                announce: true,
+                ..usual.clone()
+            },
+            setting: Some("announceConfiguration: true"),
+        },
+    ];
+    if usual.configuration == json!({}) {
+        steps.remove(1);
+    }
+    if !fine && usual.configuration.is_null() {
+        steps.push(Step {
+            name: "configuration-empty-announced",
+            summary: "does both: answers with {}, and sends it after initialized",
+            about: About::Everything,
+            manner: Manner {
+                configuration: json!({}),
+                announce: true,
+                ..usual.clone()
+            },
+            setting: Some("configuration: {}, announceConfiguration: true"),
+        });
+    }
+    if !fine {
+        // What may help comes before what may hurt.
+        steps.rotate_left(1);
+    }
+    steps
+}
+
+/// The ways that follow when there is time.
+pub(super) fn later(usual: &Manner) -> Vec<Step> {
+    let mut steps = vec![
+        Step {
+            name: "shutdown-params-null",
+            summary: "writes shutdown and exit with params null",
+            about: About::End,
+            manner: Manner {
+                shutdown: Params::Null,
+                ..usual.clone()
+            },
+            setting: None,
+        },
+        Step {
+            name: "shutdown-params-empty",
+            summary: "writes shutdown and exit with params {}",
+            about: About::End,
+            manner: Manner {
+                shutdown: Params::Empty,
+                ..usual.clone()
+            },
+            setting: None,
+        },
+        Step {
+            name: "configuration-unsupported",
+            summary: "does not announce workspace.configuration",
+            about: About::Everything,
+            manner: Manner {
+                configurable: false,
+                ..usual.clone()
+            },
+            setting: None,
+        },
+        Step {
+            name: "requests-unanswered",
+            summary: "answers no request of the server",
+            about: About::Requests,
+            manner: Manner {
+                requests: Requests::Unanswered,
+                ..usual.clone()
+            },
+            setting: None,
+        },
+    ];
+    if !usual.configuration.is_null() {
+        steps.push(Step {
+            name: "configuration-null",
+            summary: "answers workspace/configuration with null",
+            about: About::Configuration,
+            manner: Manner {
+                configuration: Value::Null,
+                ..usual.clone()
+            },
+            setting: None,
+        });
+    }
+    steps
+}
