@@ -199,7 +199,7 @@ fn every_marker_is_asked_about_or_part_of_an_answer() {
 }
 
 /// QUA-5: only the new text answers the reopened question, since the old one does not have the name
-/// that is asked about; the answer lies in that text, or is about it.
+/// that is asked about.
 #[test]
 fn the_old_text_does_not_answer_a_reopened_question() {
     for sample in builtin() {
@@ -209,9 +209,6 @@ fn the_old_text_does_not_answer_a_reopened_question() {
             let name = name_at(&reopened.text, question.at.position);
             assert!(!name.is_empty(), "{}: {}", sample.name, question.at);
             assert!(!old.text.contains(&name), "{}: {name}", sample.name);
-            if let Answer::Locations(expected) = &question.answer {
-                assert!(expected.all.iter().all(|place| place.file == reopened.file));
-            }
         }
     }
 }
