@@ -81,10 +81,7 @@ fn every_sample_has_several_files_and_is_asked_across_them_where_names_reach_tha
                     let Answer::Locations(expected) = &asked.answer else {
                         return false;
                     };
-                    let elsewhere = expected
-                        .all
-                        .iter()
-                        .any(|place| place.file != asked.at.file);
+                    let elsewhere = expected.all.iter().any(|place| place.file != asked.at.file);
                     expected.all.len() >= at_least
                         && (elsewhere || sample.within_one_file.is_some())
                 })
@@ -218,8 +215,13 @@ fn name_at(text: &str, at: Position) -> String {
     let line = text.lines().nth(at.line as usize).unwrap();
     let units: Vec<u16> = line.encode_utf16().skip(at.character as usize).collect();
     let rest = String::from_utf16(&units).unwrap();
-    let signs = rest.len() - rest.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
-    let name = rest[signs..].chars().take_while(|c| c.is_alphanumeric() || *c == '_');
+    let signs = rest.len()
+        - rest
+            .trim_start_matches(|c: char| !c.is_alphanumeric())
+            .len();
+    let name = rest[signs..]
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_');
     rest[..signs].chars().chain(name).collect()
 }
 
@@ -233,7 +235,8 @@ fn the_old_text_does_not_answer_a_question_about_a_change() {
                 asked.operation == question.operation && asked.at.marker == question.at.marker
             });
             let name = &sample.name;
-            let before = before.unwrap_or_else(|| panic!("{name}: {} is asked before", question.at));
+            let before =
+                before.unwrap_or_else(|| panic!("{name}: {} is asked before", question.at));
             assert_ne!(before.answer, question.answer, "{name}: {}", question.at);
         }
     }
