@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 
 pub use crate::data::DataError;
 use crate::samples::Sample;
+pub(crate) use entry::INSTALL;
 pub use entry::{
     CargoRecipe, Entry, EntryRemedy, Launch, NpmRecipe, PathRecipe, Platform, PypiRecipe, Recipe,
     RecipeKind, RustupRecipe, Surprise, SystemRecipe, VersionProbe, Versions,

@@ -92,12 +92,12 @@ impl Target {
             args: located.args.clone(),
             env: BTreeMap::new(),
             extensions: entry.extensions.clone(),
-            initialization_options: entry.initialization_options.clone(),
-            configuration: entry.configuration.clone(),
+            initialization_options: located.initialization_options.clone(),
+            configuration: located.configuration.clone(),
             announce_configuration: entry.announce_configuration,
             rising_versions: entry.versions == Versions::Rising,
             retry_stale: entry.retry_stale,
-            remedies: entry.remedies.iter().map(Suggested::of_entry).collect(),
+            remedies: located.remedies.iter().map(Suggested::of_entry).collect(),
             limits: entry.shutdown_timeout_ms.map(|shutdown_ms| Limits {
                 shutdown_ms,
                 ..Limits::default()

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::data::{self, DataError};
+
+/// Stands for the folder of the installation in an entry's arguments and settings.
+pub(crate) const INSTALL: &str = "${install}";
 
 /// One language server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,12 +27,14 @@ pub struct Entry {
     pub version: VersionProbe,
     /// File extension with its dot → LSP language id.
     pub extensions: BTreeMap<String, String>,
-    /// `initializationOptions` it is given; null when it needs none.
+    /// `initializationOptions` it is given; null when it needs none. `${install}` in a text stands
+    /// for the folder of the installation.
     #[serde(default)]
-    pub initialization_options: serde_json::Value,
-    /// The answer to every `workspace/configuration` item; null when it needs none.
+    pub initialization_options: Value,
+    /// The answer to every `workspace/configuration` item; null when it needs none. `${install}` in
+    /// a text stands for the folder of the installation.
     #[serde(default)]
-    pub configuration: serde_json::Value,
+    pub configuration: Value,
     /// Whether the host announces the configuration right behind `initialized`, for a server that
     /// stays silent until then (`announceConfiguration`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -66,18 +72,19 @@ pub struct Entry {
     pub remedies: Vec<EntryRemedy>,
 }
 
-/// Settings that help against something, given together.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Settings that help against something, given together. `${install}` stands in them for the folder
+/// of the installation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EntryRemedy {
     /// What it helps against.
     pub against: String,
     /// `initializationOptions`, in place of what is given.
-    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
-    pub initialization_options: serde_json::Value,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub initialization_options: Value,
     /// `configuration`, in place of what is given.
-    #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
-    pub configuration: serde_json::Value,
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub configuration: Value,
     /// `announceConfiguration`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub announce_configuration: bool,
@@ -132,7 +139,8 @@ fn is_zero(number: &u32) -> bool {
 pub struct Launch {
     /// The program, a bare name.
     pub command: String,
-    /// Its arguments, given as they are.
+    /// Its arguments, given as they are, but for `${install}`: the folder of the installation. For
+    /// a program on PATH that is the folder whose `node_modules` it is in.
     #[serde(default)]
     pub args: Vec<String>,
 }
@@ -146,11 +154,16 @@ pub struct VersionProbe {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// The text the version stands behind; without it the first word that starts with a digit
     /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// The npm package of the server, for one that has no option that tells its version: then
+    /// nothing is started, and the version is the one in the package's manifest. Stands alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
 }
 
 /// Something a client should expect of this server.
@@ -249,6 +262,10 @@ pub struct NpmRecipe {
     pub with: BTreeMap<String, String>,
     /// The oldest major version of Node.js it works on.
     pub node: u32,
+    /// Packages that packages ask for and that are replaced by this exact version of them, where
+    /// what is asked for cannot be had: npm's `overrides`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub overrides: BTreeMap<String, String>,
     /// Whether the packages' own install scripts have to run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scripts: bool,
@@ -333,6 +350,19 @@ impl Entry {
             .filter(move |recipe| recipe.holds_on(platform))
     }
 
+    /// Whether it is given the folder of the installation.
+    pub(crate) fn names_install(&self) -> bool {
+        let settings = |args: &[String], values: [&Value; 2]| {
+            args.iter().any(|arg| arg.contains(INSTALL)) || values.into_iter().any(names_install)
+        };
+        let given = [&self.initialization_options, &self.configuration];
+        settings(&self.launch.args, given)
+            || self.remedies.iter().any(|remedy| {
+                let tried = [&remedy.initialization_options, &remedy.configuration];
+                settings(&remedy.args, tried)
+            })
+    }
+
     /// What is wrong with an entry that is part of the program, beside [`Self::fault`].
     fn fault_of_file(&self, origin: &str) -> Option<Fault> {
         let file = origin.rsplit('/').next().unwrap_or(origin);
@@ -371,6 +401,9 @@ impl Entry {
             if command.is_some_and(|name| name.trim().is_empty()) {
                 return Fault::at(&path, "give the bare name of the program");
             }
+        }
+        if let Some(message) = self.version.fault() {
+            return Some(message);
         }
         if self.extensions.is_empty() {
             return Fault::at(&["extensions"], "name at least one");
@@ -423,6 +456,35 @@ impl Entry {
         }
         let mut recipes = self.recipes.iter().enumerate();
         recipes.find_map(|(index, recipe)| recipe.fault(index))
+    }
+}
+
+/// Whether `value` names files of the installation.
+fn names_install(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(INSTALL),
+        Value::Array(items) => items.iter().any(names_install),
+        Value::Object(members) => members.values().any(names_install),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+impl VersionProbe {
+    fn fault(&self) -> Option<Fault> {
+        let Some(package) = &self.package else {
+            let nothing = self.command.is_none() && self.args.is_empty();
+            let said = "give the args it tells it by, or a package";
+            return nothing.then(|| Fault::at(&["version"], said)).flatten();
+        };
+        let alone = self.command.is_none() && self.args.is_empty() && self.after.is_none();
+        let fault = if alone && !package.is_empty() {
+            return None;
+        } else if alone {
+            "name it"
+        } else {
+            "it stands alone, since nothing is started"
+        };
+        Fault::at(&["version", "package"], fault)
     }
 }
 
@@ -534,13 +596,20 @@ impl Recipe {
                     .chars()
                     .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'))
         };
-        let mut pins = self.pins().into_iter().enumerate();
-        let (place, (package, version)) = pins.find(|(_, (_, version))| inexact(version))?;
-        // The first is the recipe's own.
-        let key = match place {
-            0 => vec!["version".to_owned()],
-            _ => vec!["with".to_owned(), package.to_owned()],
+        let overrides = match self {
+            Self::Npm(recipe) => Some(&recipe.overrides),
+            _ => None,
         };
+        // The first is the recipe's own.
+        let pins = self.pins().into_iter().enumerate();
+        let pins = pins.map(|(place, pin)| (if place == 0 { "version" } else { "with" }, pin));
+        let overrides = overrides.into_iter().flatten();
+        let overrides = overrides
+            .map(|(package, version)| ("overrides", (package.as_str(), version.as_str())));
+        let (key, (package, version)) =
+            pins.chain(overrides).find(|(_, (_, version))| inexact(version))?;
+        let below = (key != "version").then(|| package.to_owned());
+        let key = std::iter::once(key.to_owned()).chain(below);
         let recipe = ["recipes".to_owned(), index.to_string()];
         Some(Fault {
             path: recipe.into_iter().chain(key).collect(),
