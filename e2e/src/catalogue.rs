@@ -11,6 +11,7 @@ mod tests;
 use std::sync::OnceLock;
 
 pub use crate::data::DataError;
+pub(crate) use entry::INSTALL;
 pub use entry::{
     CargoRecipe, Entry, Launch, NpmRecipe, PathRecipe, Platform, PypiRecipe, Recipe, RecipeKind,
     RustupRecipe, Surprise, SystemRecipe, VersionProbe,

@@ -11,6 +11,7 @@
 mod cache;
 mod cause;
 mod doctor;
+mod home;
 mod locate;
 mod process;
 mod recipes;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use etcetera::BaseStrategy as _;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use cause::Cause;
@@ -79,6 +81,10 @@ pub struct Located {
     pub command: PathBuf,
     /// All its arguments.
     pub args: Vec<String>,
+    /// `initializationOptions` it is given; null for none.
+    pub initialization_options: Value,
+    /// The answer to every `workspace/configuration` item; null for none.
+    pub configuration: Value,
     /// The version it told, or `unknown` if it told none.
     pub version: String,
     /// Where it came from.

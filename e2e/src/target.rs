@@ -80,8 +80,8 @@ impl Target {
             args: located.args.clone(),
             env: BTreeMap::new(),
             extensions: entry.extensions.clone(),
-            initialization_options: entry.initialization_options.clone(),
-            configuration: entry.configuration.clone(),
+            initialization_options: located.initialization_options.clone(),
+            configuration: located.configuration.clone(),
             limits: entry.shutdown_timeout_ms.map(|shutdown_ms| Limits {
                 shutdown_ms,
                 ..Limits::default()

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::data::{self, DataError};
+
+/// Stands for the folder of the installation in an entry's arguments and settings.
+pub(crate) const INSTALL: &str = "${install}";
 
 /// One language server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,12 +27,14 @@ pub struct Entry {
     pub version: VersionProbe,
     /// File extension with its dot → LSP language id.
     pub extensions: BTreeMap<String, String>,
-    /// `initializationOptions` it is given; null when it needs none.
+    /// `initializationOptions` it is given; null when it needs none. `${install}` in a text stands
+    /// for the folder of the installation.
     #[serde(default)]
-    pub initialization_options: serde_json::Value,
-    /// The answer to every `workspace/configuration` item; null when it needs none.
+    pub initialization_options: Value,
+    /// The answer to every `workspace/configuration` item; null when it needs none. `${install}` in
+    /// a text stands for the folder of the installation.
     #[serde(default)]
-    pub configuration: serde_json::Value,
+    pub configuration: Value,
     /// `shutdownTimeoutMs` of the host, in milliseconds, 1 to 60000, for a server that needs longer
     /// to end than the host's default allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +55,8 @@ pub struct Entry {
 pub struct Launch {
     /// The program, a bare name.
     pub command: String,
-    /// Its arguments, given as they are.
+    /// Its arguments, given as they are, but for `${install}`: the folder of the installation. For
+    /// a program on PATH that is the folder whose `node_modules` it is in.
     #[serde(default)]
     pub args: Vec<String>,
 }
@@ -63,11 +70,16 @@ pub struct VersionProbe {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// The text the version stands behind; without it the first word that starts with a digit
     /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// The npm package of the server, for one that has no option that tells its version: then
+    /// nothing is started, and the version is the one in the package's manifest. Stands alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
 }
 
 /// Something a client should expect of this server.
@@ -166,6 +178,10 @@ pub struct NpmRecipe {
     pub with: BTreeMap<String, String>,
     /// The oldest major version of Node.js it works on.
     pub node: u32,
+    /// Packages that packages ask for and that are replaced by this exact version of them, where
+    /// what is asked for cannot be had: npm's `overrides`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub overrides: BTreeMap<String, String>,
     /// Whether the packages' own install scripts have to run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scripts: bool,
@@ -250,6 +266,14 @@ impl Entry {
             .filter(move |recipe| recipe.holds_on(platform))
     }
 
+    /// Whether it is given the folder of the installation.
+    pub(crate) fn names_install(&self) -> bool {
+        let args = self.launch.args.iter().cloned().map(Value::from);
+        names_install(&args.collect())
+            || names_install(&self.initialization_options)
+            || names_install(&self.configuration)
+    }
+
     fn fault(&self, origin: &str) -> Option<String> {
         let file = origin.rsplit('/').next().unwrap_or(origin);
         if file.strip_suffix(".yaml") != Some(self.name.as_str()) {
@@ -272,6 +296,9 @@ impl Entry {
             if command.is_some_and(|name| name.is_empty() || name.contains(['/', '\\'])) {
                 return Some(format!("{key}: give the bare name of the program"));
             }
+        }
+        if let Some(message) = self.version.fault() {
+            return Some(message);
         }
         if self.extensions.is_empty() {
             return Some("extensions: name at least one".to_owned());
@@ -298,6 +325,34 @@ impl Entry {
             return Some("recipes: name at least one way to obtain the server".to_owned());
         }
         self.recipes.iter().find_map(Recipe::fault)
+    }
+}
+
+/// Whether `value` names files of the installation.
+fn names_install(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains(INSTALL),
+        Value::Array(items) => items.iter().any(names_install),
+        Value::Object(members) => members.values().any(names_install),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+impl VersionProbe {
+    fn fault(&self) -> Option<String> {
+        let Some(package) = &self.package else {
+            let nothing = self.command.is_none() && self.args.is_empty();
+            return nothing.then(|| "version: give the args it tells it by, or a package".to_owned());
+        };
+        let alone = self.command.is_none() && self.args.is_empty() && self.after.is_none();
+        let fault = if alone && !package.is_empty() {
+            return None;
+        } else if alone {
+            "name it"
+        } else {
+            "it stands alone, since nothing is started"
+        };
+        Some(format!("version.package: {fault}"))
     }
 }
 
@@ -361,8 +416,14 @@ impl Recipe {
                     .chars()
                     .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+'))
         };
+        let overrides = match self {
+            Self::Npm(recipe) => Some(&recipe.overrides),
+            _ => None,
+        };
+        let overrides = overrides.into_iter().flatten();
         self.pins()
             .into_iter()
+            .chain(overrides.map(|(package, version)| (package.as_str(), version.as_str())))
             .find(|(_, version)| inexact(version))
             .map(|(package, version)| {
                 format!("recipes: pin {package} to one exact version, not \"{version}\"")

@@ -98,6 +98,20 @@ fn an_entry_reads_with_its_pins() {
 }
 
 #[test]
+fn the_folder_of_the_installation_is_named_in_arguments_and_settings() {
+    assert!(!parse(ENTRY).unwrap().names_install());
+    for setting in [
+        "initializationOptions: {a: {b: ['${install}/x']}}",
+        "configuration: '${install}'",
+    ] {
+        assert!(parse(&format!("{setting}{ENTRY}")).unwrap().names_install());
+    }
+    let args = "{command: foo-server, args: ['--at=${install}']}";
+    let entry = parse(&ENTRY.replacen("{command: foo-server}", args, 1));
+    assert!(entry.unwrap().names_install());
+}
+
+#[test]
 fn recipes_of_another_platform_are_left_out() {
     let entry = parse(&format!(
         "{ENTRY}  - {{kind: system-package, platforms: [linux], apt: [foo]}}"
@@ -172,6 +186,22 @@ fn faults_of_an_entry_are_errors_that_say_what_to_write() {
         (
             rejects("bar: 4.5.6", "bar: latest"),
             "pin bar to one exact version",
+        ),
+        (
+            rejects("with: {bar: 4.5.6}", "overrides: {bar: ^4.5.6}"),
+            "pin bar to one exact version",
+        ),
+        (
+            rejects("{args: [--version]}", "{}"),
+            "version: give the args it tells it by, or a package",
+        ),
+        (
+            rejects("{args: [--version]}", "{args: [-v], package: foo}"),
+            "version.package: it stands alone",
+        ),
+        (
+            rejects("{args: [--version]}", "{package: ''}"),
+            "version.package: name it",
         ),
     ];
     for (message, expected) in faults {

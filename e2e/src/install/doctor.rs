@@ -198,6 +198,7 @@ impl Installer {
             command: None,
             args: Vec::new(),
             after: None,
+            package: None,
         };
         Ok(match run.await {
             Ok(finished) if finished.status.success() => {

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::cache::Slot;
+use super::home;
 use super::process::{self, Invocation, RunError};
 use super::version::{read_version, telling_line};
 use super::{Candidate, Installer, LocateError, Located, Origin, Rejected};
-use crate::catalogue::{Entry, Recipe};
+use crate::catalogue::{Entry, INSTALL, Recipe};
 
 /// How long a program has to tell its version.
 pub(super) const PROBE_LIMIT: Duration = Duration::from_secs(20);
@@ -81,12 +83,15 @@ impl Installer {
     ) -> Result<Located, LocateError> {
         let mut rejected = Vec::new();
         for Suspect { program, origin } in suspects {
-            match self.probe(entry, &program, cancel).await? {
-                Ok(version) => {
+            let probed = self.probe(entry, &program, cancel).await?;
+            match probed.and_then(|version| Ok((version, settings(entry, &program, &origin)?))) {
+                Ok((version, settings)) => {
                     return Ok(Located {
                         server: entry.name.clone(),
                         command: program,
-                        args: entry.launch.args.clone(),
+                        args: settings.args,
+                        initialization_options: settings.initialization_options,
+                        configuration: settings.configuration,
                         version,
                         origin,
                         rejected,
@@ -137,6 +142,9 @@ impl Installer {
         if !process::is_program(&asked) {
             return Ok(Err(format!("there is no program {}", asked.display())));
         }
+        if let Some(package) = &entry.version.package {
+            return Ok(home::package_version(program, package));
+        }
         let folder = program.ancestors().last().unwrap_or(program);
         let invocation = Invocation::new(&asked, &entry.version.args, folder);
         let variables = &self.machine.variables;
@@ -177,6 +185,44 @@ impl Installer {
             Err(RunError::Start(error)) => Err(format!("`{typed}` does not start: {error}")),
         })
     }
+}
+
+/// What a server is given, with the folder of its installation filled in.
+struct Settings {
+    args: Vec<String>,
+    initialization_options: Value,
+    configuration: Value,
+}
+
+/// The settings of `entry` for the server at `program`, or why they cannot be given.
+fn settings(entry: &Entry, program: &Path, origin: &Origin) -> Result<Settings, String> {
+    let mut settings = Settings {
+        args: entry.launch.args.clone(),
+        initialization_options: entry.initialization_options.clone(),
+        configuration: entry.configuration.clone(),
+    };
+    if !entry.names_install() {
+        return Ok(settings);
+    }
+    let folder = match origin {
+        Origin::Cache { folder, .. } => Some(folder.clone()),
+        Origin::Path => home::folder_of_modules(program),
+    };
+    let Some(folder) = folder else {
+        return Err(format!(
+            "its settings name files below {}, the folder whose node_modules it is in, and it is \
+             in none",
+            INSTALL
+        ));
+    };
+    let folder = folder.display().to_string();
+    for arg in &mut settings.args {
+        *arg = arg.replace(INSTALL, &folder);
+    }
+    for value in [&mut settings.initialization_options, &mut settings.configuration] {
+        *value = home::filled(value, &folder);
+    }
+    Ok(settings)
 }
 
 fn without_component(component: &str, said: &str) -> String {

@@ -167,7 +167,11 @@ impl Cook<'_> {
             });
         }
         // A manifest of our own, so that npm looks for none in the folders above.
-        write(slot, "package.json", "{\"private\": true}\n")?;
+        let mut manifest = serde_json::json!({"private": true});
+        if !recipe.overrides.is_empty() {
+            manifest["overrides"] = serde_json::json!(recipe.overrides);
+        }
+        write(slot, "package.json", &format!("{manifest}\n"))?;
         let mut args = vec![
             "install",
             "--save-exact",

@@ -303,6 +303,60 @@ async fn another_program_of_the_package_can_tell_the_version() {
 }
 
 #[tokio::test]
+async fn a_package_can_tell_the_version_without_being_started() {
+    let bench = Bench::new(&NODE);
+    let mut entry = entry(&[PATH, NPM]);
+    entry.version = serde_json::from_value(serde_json::json!({"package": "foo"})).unwrap();
+    let error = bench.install(&entry).await.unwrap_err().to_string();
+    assert!(error.contains("it belongs to no npm package foo"), "{error}");
+    let global = bench.path("lib/node_modules/foo");
+    std::fs::create_dir_all(&global).unwrap();
+    let manifest = r#"{"name": "foo", "version": "3.1.0"}"#;
+    std::fs::write(global.join("package.json"), manifest).unwrap();
+    std::fs::copy(fixture("server-fails"), global.join("cli.js")).unwrap();
+    std::os::unix::fs::symlink(global.join("cli.js"), bench.path("bin/foo-server")).unwrap();
+    assert_eq!(bench.locate(&entry).await.unwrap().version, "3.1.0");
+}
+
+#[tokio::test]
+async fn the_folder_of_the_installation_is_filled_in_wherever_it_is_named() {
+    let bench = Bench::new(&NODE);
+    let mut entry = entry(&[PATH, NPM]);
+    let settings = serde_json::json!({"tsdk": "${install}/node_modules/typescript/lib"});
+    entry.launch.args = vec!["--at=${install}".to_owned()];
+    entry.initialization_options = settings.clone();
+    entry.configuration = settings;
+    bench.put("early", "foo-server", "server-works");
+    let located = bench.install(&entry).await.unwrap();
+    let slot = bench.slot().display().to_string();
+    assert_eq!(located.args, [format!("--at={slot}")]);
+    let filled = serde_json::json!({"tsdk": format!("{slot}/node_modules/typescript/lib")});
+    assert_eq!(located.initialization_options, filled);
+    assert_eq!(located.configuration, filled);
+    let reason = &located.rejected[0].reason;
+    assert!(reason.contains("the folder whose node_modules it is in"), "{reason}");
+    // One of npm's own folder is as good as one of the cache.
+    let modules = bench.path("lib/node_modules/foo");
+    std::fs::create_dir_all(&modules).unwrap();
+    std::fs::copy(fixture("server-works"), modules.join("cli.js")).unwrap();
+    std::os::unix::fs::symlink(modules.join("cli.js"), bench.path("tools/foo-server")).unwrap();
+    let located = bench.locate(&entry).await.unwrap();
+    let lib = bench.path("lib").canonicalize().unwrap();
+    assert_eq!(located.args, [format!("--at={}", lib.display())]);
+}
+
+#[tokio::test]
+async fn packages_that_are_replaced_are_written_into_the_manifest() {
+    let bench = Bench::new(&NODE);
+    let entry = entry(&["{kind: npm, package: foo-server, version: 1.2.3, node: 18, overrides: {bar: 4.5.6}}"]);
+    bench.install(&entry).await.unwrap();
+    let manifest = std::fs::read_to_string(bench.slot().join("package.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let expected = serde_json::json!({"private": true, "overrides": {"bar": "4.5.6"}});
+    assert_eq!(manifest, expected);
+}
+
+#[tokio::test]
 async fn folders_files_without_permission_and_relative_segments_are_no_candidates() {
     let mut bench = Bench::new(&[("foo-server", "server-works")]);
     std::fs::create_dir(bench.path("early/foo-server")).unwrap();

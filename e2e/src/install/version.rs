@@ -51,6 +51,7 @@ mod tests {
                 command: None,
                 args: Vec::new(),
                 after,
+                package: None,
             },
             output,
         )

@@ -75,6 +75,9 @@ pub struct Sample {
     pub changed: Vec<Changed>,
     /// Operations that the language has nothing for, with the reason.
     pub without: BTreeMap<Operation, String>,
+    /// Why no name of the language is known outside the file that defines it, where that is so:
+    /// then nothing is asked across files.
+    pub within_one_file: Option<String>,
 }
 
 /// A file of a sample.
@@ -234,6 +237,10 @@ pub(super) struct SampleData {
     /// Operations that the language has nothing for, with the reason.
     #[serde(default)]
     without: BTreeMap<Operation, String>,
+    /// Why no name of the language is known outside the file that defines it, where that is so:
+    /// then nothing is asked across files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    within_one_file: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -418,6 +425,7 @@ impl<'a> Folder<'a> {
             paths,
             changed,
             without: data.without,
+            within_one_file: data.within_one_file,
         })
     }
 

@@ -1,6 +1,6 @@
-import { Circle } from "./circle";
-import { Shape, totalArea } from "./shape";
-import { Square } from "./square";
+import { Circle } from "./circle.ts";
+import { Shape, totalArea } from "./shape.ts";
+import { Square } from "./square.ts";
 
 /** Both halves of a pair. */
 function ⟦doubled⟧doubled(value: number): number {

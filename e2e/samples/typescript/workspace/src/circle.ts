@@ -1,4 +1,4 @@
-import { Shape } from "./shape";
+import { Shape } from "./shape.ts";
 
 export class ⟦circle⟧Circle implements Shape {
   constructor(private readonly radius: number) {}

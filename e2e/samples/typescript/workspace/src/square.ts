@@ -1,4 +1,4 @@
-import { Shape } from "./shape";
+import { Shape } from "./shape.ts";
 
 export class ⟦square⟧Square implements Shape {
   constructor(private readonly side: number) {}

@@ -1,0 +1,3 @@
+FROM debian:12
+ARG ⟦seed⟧SEED=rose
+RUN echo "🎈🎈🎈🎈🎈🎈 ${⟦use-seed⟧SEED}" > /garden

@@ -1,0 +1,5 @@
+FROM debian:12 AS ⟦base⟧base
+RUN echo door > /door
+
+FROM ⟦use-base⟧base
+CMD ["cat", "/door"]

@@ -1,0 +1,7 @@
+<?php
+
+/** Puts a label on a number. */
+function ⟦tag⟧tag(int $value): string
+{
+    return "no. $value";
+}

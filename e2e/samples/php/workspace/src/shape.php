@@ -1,0 +1,7 @@
+<?php
+
+interface Shape
+{
+    /** The covered area, in square metres. */
+    public function area(): int;
+}

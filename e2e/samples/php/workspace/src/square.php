@@ -1,0 +1,9 @@
+<?php
+
+class ⟦square⟧Square implements Shape
+{
+    public function area(): int
+    {
+        return 4;
+    }
+}

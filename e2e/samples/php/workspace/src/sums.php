@@ -1,0 +1,7 @@
+<?php
+
+/** Adds up all numbers. */
+function ⟦total⟧total(int ...$numbers): int
+{
+    return array_sum($numbers);
+}

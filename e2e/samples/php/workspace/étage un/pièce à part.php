@@ -1,0 +1,6 @@
+<?php
+
+function ⟦knock⟧knock(): string
+{
+    return "toc, toc";
+}

@@ -1,0 +1,4 @@
+" Adds up two numbers.
+function! ⟦total⟧sums#total(one, other) abort
+  return a:one + a:other
+endfunction

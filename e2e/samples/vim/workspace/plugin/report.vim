@@ -1,0 +1,1 @@
+let g:report = ⟦use-in-report⟧sums#total(4, 5)

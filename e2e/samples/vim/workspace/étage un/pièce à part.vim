@@ -1,0 +1,5 @@
+function! ⟦knock⟧Knock() abort
+  return 'toc, toc'
+endfunction
+
+echo ⟦use-knock⟧Knock()
