@@ -193,6 +193,14 @@ impl<'a> RawRow<'a> {
                 format!("`config` of {plugin} must be a table, and this is {kind}"),
             ));
         }
+        if let Some(node) = node
+            && let Some((path, written)) = node.not_finite()
+            && !row::takes_not_finite(plugin, &path)
+        {
+            let key = quoted(&path.join("."));
+            let problem = format!("{plugin}: {key} must be a finite number, not {written}");
+            return Err((node.place(&path, false), problem));
+        }
         let config = row::configure(plugin, value).map_err(|problem| {
             let at = node.map_or(self.at, |node| node.place(&problem.path, problem.of_key));
             (at, format!("{plugin}: {}", problem.problem))

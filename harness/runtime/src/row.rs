@@ -248,6 +248,12 @@ pub(crate) fn configure(plugin: PluginName, value: Value) -> Result<RowConfig, C
     })
 }
 
+/// Whether a number that is not finite means something at this key: a budget that switches off
+/// (INS-11).
+pub(crate) fn takes_not_finite(plugin: PluginName, path: &[String]) -> bool {
+    plugin == PluginName::WorkspaceContext && path == ["maxBytes"]
+}
+
 fn out_of_range(key: &str, error: &dyn std::fmt::Display) -> ConfigProblem {
     ConfigProblem {
         path: vec![key.to_owned()],
