@@ -78,7 +78,8 @@ pub(crate) struct Args {
     /// How to report; several need --out. The first goes to stdout, others into files
     #[arg(long, value_enum, value_name = "F", default_value = "text")]
     format: Vec<Form>,
-    /// The folder for transcripts and reports, or the file of a single report
+    /// The folder for transcripts and reports, or the file of a single report; made where it is not
+    /// there
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
     /// A file for the badge with the counts
