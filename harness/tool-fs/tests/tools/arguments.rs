@@ -52,6 +52,26 @@ async fn bad_arguments_are_refused_by_name() {
         ),
         (
             "read",
+            json!({"file_path": "a", "offset": 1e300}),
+            "\"offset\" must be at most 9007199254740991, not 1e+300; the last line",
+        ),
+        (
+            "read",
+            json!({"file_path": "a", "offset": u64::MAX}),
+            "\"offset\" must be at most 9007199254740991, not 18446744073709551615",
+        ),
+        (
+            "read",
+            json!({"file_path": "a", "limit": 1e300}),
+            "\"limit\" must be at most 2000, not 1e+300",
+        ),
+        (
+            "read",
+            json!({"file_path": "a", "offset": -1e300}),
+            "\"offset\" must be at least 1, not -1e+300",
+        ),
+        (
+            "read",
             json!({"filepath": "a"}),
             "did you mean \"file_path\"?",
         ),
