@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use dsh_lsp_stdio::LspStdioConfig;
 use dsh_tool_lsp::ToolLspConfig;
+use dsh_tools::nearest;
 
 use crate::DeploymentError;
-use crate::row::{self, PluginName, RowConfig, nearest, quoted, unknown_key};
+use crate::row::{self, PluginName, RowConfig, quoted, unknown_key};
 use crate::yaml::{self, Entry, Node, Place, Tree};
 
 /// The keys of a row.
