@@ -4,7 +4,6 @@
 //! Entries are data, one file a server under `servers/`, and are part of the binary. Nothing here
 //! looks at the machine: finding and installing is [`crate::install`].
 
-mod embedded;
 mod entry;
 #[cfg(test)]
 mod tests;
@@ -39,9 +38,14 @@ impl Catalogue {
     pub fn builtin() -> &'static Self {
         static BUILTIN: OnceLock<Catalogue> = OnceLock::new();
         BUILTIN.get_or_init(|| {
-            Self::parse(embedded::ENTRIES.iter().copied())
-                .expect("a test reads every entry that is part of the binary")
+            Self::own().expect("a test reads every entry that is part of the binary")
         })
+    }
+
+    fn own() -> Result<Self, DataError> {
+        let files = crate::embedded::SERVERS.all()?;
+        let entries = files.iter().filter(|(path, _)| path.ends_with(".yaml"));
+        Self::parse(entries.map(|(path, text)| (path.as_ref(), text.as_ref())))
     }
 
     /// Reads entries from (file name, text) pairs and checks them against each other.

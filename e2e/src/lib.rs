@@ -9,6 +9,7 @@ mod ask;
 pub mod catalogue;
 mod check;
 mod data;
+mod embedded;
 mod evidence;
 pub mod install;
 mod judge;

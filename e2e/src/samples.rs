@@ -1,24 +1,24 @@
 //! Sample workspaces with known answers, as data.
 //!
 //! A sample is a folder under `samples/`: `sample.yaml` with the questions and their answers,
-//! `workspace/` with the files a server is asked about, and `reopened/` with a changed text of one
-//! of them. Sources are annotated: `⟦name⟧` stands right before the place it marks, and is gone
+//! `workspace/` with the files a server is asked about, `reopened/` with a changed text of one of
+//! them, and `changed/` with one of a file that changes on disk while another is asked about. Sources are annotated: `⟦name⟧` stands right before the place it marks, and is gone
 //! from the file that is laid out.
 
 mod data;
-mod embedded;
 mod judge;
 mod layout;
 mod markers;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 pub use crate::data::DataError;
 pub use data::{
-    Answer, ExpectedHover, ExpectedLocations, Matching, Operation, Place, Question, Reopened,
-    Sample, SampleFile,
+    Answer, Changed, ExpectedHover, ExpectedLocations, Matching, Operation, Place, Question,
+    Reopened, Sample, SampleFile,
 };
 pub use judge::{FoundLocation, Judgement};
 pub use layout::{LaidOut, LayoutError};
@@ -27,13 +27,21 @@ pub use markers::{Annotated, Position};
 /// The samples that are part of this binary, by name.
 pub fn builtin() -> &'static [Sample] {
     static BUILTIN: OnceLock<Vec<Sample>> = OnceLock::new();
-    BUILTIN.get_or_init(|| {
-        embedded::SAMPLES
-            .iter()
-            .map(|(name, files)| Sample::parse(name, files.iter().copied()))
-            .collect::<Result<_, _>>()
-            .expect("a test reads every sample that is part of the binary")
-    })
+    BUILTIN.get_or_init(|| own().expect("a test reads every sample that is part of the binary"))
+}
+
+fn own() -> Result<Vec<Sample>, DataError> {
+    let files = crate::embedded::SAMPLES.all()?;
+    let mut folders: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    for (path, text) in &files {
+        if let Some((folder, path)) = path.split_once('/') {
+            folders.entry(folder).or_default().push((path, text));
+        }
+    }
+    let folders = folders.into_iter();
+    folders
+        .map(|(name, files)| Sample::parse(name, files))
+        .collect()
 }
 
 /// The sample of that name.

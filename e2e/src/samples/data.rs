@@ -1,6 +1,6 @@
 //! A sample as its folder says it, with every marker resolved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -66,6 +66,15 @@ pub struct Sample {
     pub questions: Vec<Question>,
     /// Questions about a changed text of a file (QUA-5).
     pub reopened: Vec<Reopened>,
+    /// Questions behind a character outside the basic plane on the same line (QUA-12).
+    pub columns: Vec<Question>,
+    /// Questions in, or answered by, files whose path has a space and letters outside ASCII
+    /// (QUA-13).
+    pub paths: Vec<Question>,
+    /// Questions about one file whose answer lies in another that changed on disk (QUA-18).
+    pub changed: Vec<Changed>,
+    /// Operations that the language has nothing for, with the reason.
+    pub without: BTreeMap<Operation, String>,
 }
 
 /// A file of a sample.
@@ -73,7 +82,7 @@ pub struct Sample {
 pub struct SampleFile {
     /// Relative to the workspace, with `/`.
     pub path: String,
-    /// The text without markers; may hold `${workspace}`.
+    /// The text without markers, with the line ends it is laid out with; may hold `${workspace}`.
     pub text: String,
     /// Marker name → position.
     pub markers: BTreeMap<String, Position>,
@@ -157,6 +166,17 @@ pub struct Reopened {
     pub question: Question,
 }
 
+/// A file that changes on disk while another one is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The file that changes, relative to the workspace.
+    pub file: String,
+    /// Its new text without markers; may hold `${workspace}`.
+    pub text: String,
+    /// The question, about a file that stays as it is; places in `file` are those of the new text.
+    pub question: Question,
+}
+
 /// A place as data writes it: `file@marker`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -199,6 +219,21 @@ pub(super) struct SampleData {
     questions: Vec<QuestionData>,
     /// Questions about a changed text of a file.
     reopened: Vec<ReopenedData>,
+    /// Questions behind a character outside the basic plane on the same line.
+    #[serde(default)]
+    columns: Vec<QuestionData>,
+    /// Questions in, or answered by, files whose path has a space and letters outside ASCII.
+    #[serde(default)]
+    paths: Vec<QuestionData>,
+    /// Questions about one file whose answer lies in another that changed on disk.
+    #[serde(default)]
+    changed: Vec<ReopenedData>,
+    /// Files that are laid out with CR LF at the end of every line.
+    #[serde(default)]
+    crlf: BTreeSet<String>,
+    /// Operations that the language has nothing for, with the reason.
+    #[serde(default)]
+    without: BTreeMap<Operation, String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -219,11 +254,11 @@ struct QuestionData {
 struct ReopenedData {
     /// The file that changes.
     file: String,
-    /// The annotated new text: a file below `reopened/`.
+    /// The annotated new text: a file below `reopened/` or `changed/`.
     text: String,
     /// What is asked.
     operation: Operation,
-    /// Where it is asked, in the new text.
+    /// Where it is asked; places in the file that changes are those of the new text.
     at: MarkerRef,
     /// What is true.
     answer: AnswerData,
@@ -290,6 +325,7 @@ struct Folder<'a> {
     data: Option<&'a str>,
     workspace: BTreeMap<&'a str, Annotated>,
     reopened: BTreeMap<&'a str, Annotated>,
+    changed: BTreeMap<&'a str, Annotated>,
 }
 
 const DATA: &str = "sample.yaml";
@@ -312,8 +348,12 @@ impl<'a> Folder<'a> {
         } else if let Some(relative) = path.strip_prefix("reopened/") {
             let annotated = self.annotated(path, text)?;
             self.reopened.insert(relative, annotated);
+        } else if let Some(relative) = path.strip_prefix("changed/") {
+            let annotated = self.annotated(path, text)?;
+            self.changed.insert(relative, annotated);
         } else {
-            let message = "belongs to nothing: a sample is sample.yaml, workspace/ and reopened/";
+            let message = "belongs to nothing: a sample is sample.yaml, workspace/, reopened/ and \
+                           changed/";
             return Err(self.error(path, message));
         }
         Ok(())
@@ -336,13 +376,29 @@ impl<'a> Folder<'a> {
     fn finish(mut self) -> Result<Sample, DataError> {
         let text = self.data.ok_or_else(|| self.error(DATA, "is missing"))?;
         let data: SampleData = data::parse(&self.origin(DATA), text)?;
-        let questions = data.questions.into_iter();
-        let questions = questions
-            .map(|q| self.question(q.operation, &q.at, q.answer, None))
-            .collect::<Result<Vec<_>, _>>()?;
+        let all = |questions: Vec<QuestionData>| {
+            let questions = questions.into_iter();
+            questions
+                .map(|q| self.question(q.operation, &q.at, q.answer, None))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let (questions, columns, paths) =
+            (all(data.questions)?, all(data.columns)?, all(data.paths)?);
+        let crlf = &data.crlf;
+        if let Some(unknown) = crlf
+            .iter()
+            .find(|f| !self.workspace.contains_key(f.as_str()))
+        {
+            let message = format!("there is no workspace/{unknown} to lay out with CR LF");
+            return Err(self.error(DATA, message));
+        }
         let reopened = data.reopened.into_iter();
         let reopened = reopened
-            .map(|r| self.reopening(r))
+            .map(|r| self.reopening(r, crlf))
+            .collect::<Result<Vec<_>, _>>()?;
+        let changed = data.changed.into_iter();
+        let changed = changed
+            .map(|c| self.change(c, crlf))
             .collect::<Result<Vec<_>, _>>()?;
         let files = std::mem::take(&mut self.workspace).into_iter();
         Ok(Sample {
@@ -352,24 +408,25 @@ impl<'a> Folder<'a> {
             files: files
                 .map(|(path, annotated)| SampleFile {
                     path: path.to_owned(),
-                    text: annotated.text,
+                    text: with_ends(path, &annotated.text, crlf),
                     markers: annotated.markers,
                 })
                 .collect(),
             questions,
             reopened,
+            columns,
+            paths,
+            changed,
+            without: data.without,
         })
     }
 
-    fn reopening(&self, data: ReopenedData) -> Result<Reopened, DataError> {
-        let Some(annotated) = self.reopened.get(data.text.as_str()) else {
-            let message = format!("there is no reopened/{}", data.text);
-            return Err(self.error(DATA, message));
-        };
-        if !self.workspace.contains_key(data.file.as_str()) {
-            let message = format!("there is no workspace/{} to reopen", data.file);
-            return Err(self.error(DATA, message));
-        }
+    fn reopening(
+        &self,
+        data: ReopenedData,
+        crlf: &BTreeSet<String>,
+    ) -> Result<Reopened, DataError> {
+        let annotated = self.new_text("reopened", &self.reopened, &data)?;
         if data.at.file != data.file {
             let message = format!("a question about {} is asked elsewhere", data.file);
             return Err(self.error(DATA, message));
@@ -377,10 +434,44 @@ impl<'a> Folder<'a> {
         let changed = Some((data.file.as_str(), annotated));
         let question = self.question(data.operation, &data.at, data.answer, changed)?;
         Ok(Reopened {
+            text: with_ends(&data.file, &annotated.text, crlf),
             file: data.file,
-            text: annotated.text.clone(),
             question,
         })
+    }
+
+    fn change(&self, data: ReopenedData, crlf: &BTreeSet<String>) -> Result<Changed, DataError> {
+        let annotated = self.new_text("changed", &self.changed, &data)?;
+        if data.at.file == data.file {
+            let message = format!(
+                "{} changes and is asked about: ask in another file, or write it under reopened",
+                data.file
+            );
+            return Err(self.error(DATA, message));
+        }
+        let changed = Some((data.file.as_str(), annotated));
+        let question = self.question(data.operation, &data.at, data.answer, changed)?;
+        Ok(Changed {
+            text: with_ends(&data.file, &annotated.text, crlf),
+            file: data.file,
+            question,
+        })
+    }
+
+    /// The annotated new text of a file that changes.
+    fn new_text<'t>(
+        &self,
+        folder: &str,
+        texts: &'t BTreeMap<&'a str, Annotated>,
+        data: &ReopenedData,
+    ) -> Result<&'t Annotated, DataError> {
+        if !self.workspace.contains_key(data.file.as_str()) {
+            let message = format!("there is no workspace/{} that could change", data.file);
+            return Err(self.error(DATA, message));
+        }
+        texts
+            .get(data.text.as_str())
+            .ok_or_else(|| self.error(DATA, format!("there is no {folder}/{}", data.text)))
     }
 
     fn question(
@@ -451,5 +542,14 @@ impl<'a> Folder<'a> {
             marker: place.marker.clone(),
             position: *position,
         })
+    }
+}
+
+/// The text with the line ends that the file is laid out with.
+fn with_ends(file: &str, text: &str, crlf: &BTreeSet<String>) -> String {
+    if crlf.contains(file) {
+        text.replace("\r\n", "\n").replace('\n', "\r\n")
+    } else {
+        text.to_owned()
     }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::data::{Reopened, Sample};
+use super::data::{Changed, Reopened, Sample};
 
 /// Stands for the absolute path of the workspace in a sample's files.
 pub(super) const WORKSPACE: &str = "${workspace}";
@@ -78,6 +78,11 @@ impl LaidOut<'_> {
     /// Writes the changed text of `reopened` over the file it is about.
     pub fn write_reopened(&self, reopened: &Reopened) -> Result<(), LayoutError> {
         self.write(&reopened.file, &reopened.text)
+    }
+
+    /// Writes the changed text of `changed` over the file it is about.
+    pub fn write_changed(&self, changed: &Changed) -> Result<(), LayoutError> {
+        self.write(&changed.file, &changed.text)
     }
 
     /// Writes the original text of every file again.

@@ -34,6 +34,13 @@ pub enum Conclusion {
         /// SHOULDs that do not hold.
         notes: u64,
     },
+    /// Every MUST holds with settings of the host, and does not without.
+    QualifiedWithSettings {
+        /// The settings, as they are written.
+        settings: Vec<String>,
+        /// SHOULDs that do not hold.
+        notes: u64,
+    },
     /// A MUST does not hold.
     NotQualified {
         /// Those that do not.
@@ -231,6 +238,7 @@ impl Conclusion {
         matches!(
             self,
             Self::Qualified { .. }
+                | Self::QualifiedWithSettings { .. }
                 | Self::ProtocolOnly { .. }
                 | Self::Partial { .. }
                 | Self::Conforms { .. }
@@ -295,6 +303,10 @@ impl fmt::Display for Conclusion {
         };
         match self {
             Self::Qualified { notes } => with_notes(f, "QUALIFIED", *notes),
+            Self::QualifiedWithSettings { settings, notes } => {
+                with_notes(f, "QUALIFIED WITH SETTINGS", *notes)?;
+                write!(f, ": {}", settings.join(", "))
+            }
             Self::NotQualified { musts } => write!(f, "NOT QUALIFIED: {}", musts.join(", ")),
             Self::ProtocolOnly { notes } => with_notes(f, "PROTOCOL ONLY", *notes),
             Self::Untestable { reason, musts } if musts.is_empty() => {

@@ -13,6 +13,7 @@ mod github;
 mod junit;
 mod layout;
 mod markdown;
+mod measured;
 mod merge;
 mod model;
 mod read;
@@ -27,6 +28,10 @@ pub use evidence::{around, ending, event_line, member_names, quote};
 pub use github::render_github;
 pub use junit::{JunitError, render_junit};
 pub use markdown::render_markdown;
+pub use measured::{
+    Cycles, CyclesKind, Edge, Ending, Measured, Output, Overlay, Persona, PersonaOutcome, Remedy,
+    Setting, Signal, Start, StartKind, TextSource, Written,
+};
 pub use merge::{MergeError, merge, missing_shards};
 pub use model::{
     Case, ClauseCoverage, ClauseRef, Count, Evidence, FORMAT, Heard, OperationTimeline, Origin,

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::conclusion::Conclusion;
+use crate::measured::{Measured, Remedy};
 use crate::verdict::{Level, Verdict};
 
 /// The format's name and version, the value of [`Report::format`].
@@ -88,6 +89,12 @@ pub struct Run {
     /// How soon each operation gave true answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationTimeline>,
+    /// What was measured of a server beside the clauses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+    /// How to mount the server so that it works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
     /// The counts.
     pub totals: Totals,
     /// Every clause that belongs to such a run: judged by what, or not judged and why.
@@ -544,6 +551,8 @@ impl Run {
             conclusion: Conclusion::Interrupted,
             cases: Vec::new(),
             operations: Vec::new(),
+            measured: None,
+            remedy: None,
             totals: Totals::default(),
             coverage: Vec::new(),
             skipped: Vec::new(),

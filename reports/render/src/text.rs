@@ -466,6 +466,7 @@ const fn mark(verdict: Verdict) -> (&'static str, Role) {
 const fn conclusion_role(conclusion: &Conclusion) -> Role {
     match conclusion {
         Conclusion::Qualified { .. }
+        | Conclusion::QualifiedWithSettings { .. }
         | Conclusion::Partial { .. }
         | Conclusion::Conforms { known: 0, .. }
         | Conclusion::SelectionHolds { known: 0, .. }
