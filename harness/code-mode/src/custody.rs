@@ -65,8 +65,8 @@ impl Custody {
         if state.closed {
             return Err("the plugin is being unloaded".to_owned());
         }
-        let stuck = state.threads.iter().filter(|thread| thread.is_stuck());
-        if stuck.count() >= MOST_STUCK {
+        let given_up = state.threads.iter().filter(|thread| thread.is_stuck());
+        if given_up.count() >= MOST_STUCK {
             return Err(format!(
                 "{MOST_STUCK} scripts that were given up are still in the middle of a built-in \
                  function, and no other is started beside them; do without scripts, or try again \

@@ -307,13 +307,10 @@ impl<'js> Script<'js> {
                     return Ok(());
                 }
             }
-            match self.has_room.call((ROOM,)) {
-                Ok(true) => {}
-                // It was interrupted, or there is no memory for the look itself.
-                Ok(false) | Err(_) => {
-                    drop(self.ctx.catch());
-                    return Err(Ended::OutOfMemory);
-                }
+            // A look that fails was interrupted, or there is no memory for the look itself.
+            if !self.has_room.call((ROOM,)).unwrap_or(false) {
+                drop(self.ctx.catch());
+                return Err(Ended::OutOfMemory);
             }
         }
     }

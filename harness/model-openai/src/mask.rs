@@ -9,7 +9,7 @@ use dsh_agent::Delta;
 use dsh_session::AssistantMessage;
 use serde_json::{Map, Value};
 
-use crate::secret::{HIDDEN, Secret};
+use crate::secret::Secret;
 
 /// Which text of a message a piece belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -122,6 +122,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::secret::HIDDEN;
 
     const KEY: &str = "sk-sk-0123456789";
 

@@ -8,6 +8,7 @@
 mod badge;
 mod conclusion;
 mod coverage;
+mod date;
 mod evidence;
 mod github;
 mod junit;
@@ -24,6 +25,7 @@ mod words;
 
 pub use badge::render_badge;
 pub use conclusion::{Conclusion, Selection};
+pub use date::date_of_day;
 pub use evidence::{around, ending, event_line, member_names, quote};
 pub use github::render_github;
 pub use junit::{JunitError, render_junit};

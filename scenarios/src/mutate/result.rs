@@ -79,13 +79,13 @@ impl<'a> Mutation<'a> {
 }
 
 /// Whether it takes a process between harness and server.
-fn between(life: &Life) -> bool {
+fn between(life: Life) -> bool {
     !matches!(life, Life::AtLoad | Life::Shell | Life::CancelSwallowed)
 }
 
 /// Whether a process stands between harness and server in a run of this mutant.
 pub(super) fn stands_between(mutant: &Mutant) -> bool {
-    !mutant.wire.is_empty() || mutant.life.iter().any(between)
+    !mutant.wire.is_empty() || mutant.life.iter().copied().any(between)
 }
 
 impl Drop for Mutation<'_> {
@@ -110,7 +110,7 @@ impl Tampering for Mutation<'_> {
         if !stands_between(self.mutant) {
             return argv;
         }
-        let life = self.mutant.life.iter().copied().filter(between).collect();
+        let life = self.mutant.life.iter().copied().filter(|life| between(*life)).collect();
         let spec = Spec {
             wire: self.mutant.wire.clone(),
             life,

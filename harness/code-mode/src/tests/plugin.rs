@@ -135,7 +135,7 @@ async fn threads_that_do_not_end_are_few() {
     custody.settled().await;
     let running = Arc::new(AtomicBool::new(false));
     custody.start(1 << 16, running, || {}).unwrap();
-    assert_eq!(custody.close(Duration::from_secs(60)).await, Ok(()));
+    assert_eq!(custody.close(Duration::from_mins(1)).await, Ok(()));
 }
 
 /// The interpreter's panic is an error like any other.

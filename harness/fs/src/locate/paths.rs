@@ -1,6 +1,6 @@
 //! Resolution by names: canonicalize, look, open without blocking, look again at what was opened.
 
-use std::fs::{File, FileType, Metadata};
+use std::fs::{FileType, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
