@@ -105,12 +105,14 @@ pub(crate) fn run() -> Exit {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way too, on stdout and with success.
-            let _ = error.print();
-            let _ = std::io::stdout().flush();
-            return if error.use_stderr() {
-                Exit::Usage
-            } else {
-                Exit::Fine
+            let printed = error.print().and_then(|()| std::io::stdout().flush());
+            return match printed {
+                _ if error.use_stderr() => Exit::Usage,
+                Err(problem) if problem.kind() != std::io::ErrorKind::BrokenPipe => {
+                    complain(&format!("error: cannot write to stdout: {problem}"));
+                    Exit::NotCarriedOut
+                }
+                _ => Exit::Fine,
             };
         }
     };

@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Interrupted,
     /// Ended by SIGTERM.
     Terminated,
+    /// Ended since its terminal went away.
+    HungUp,
     /// The status of the fake server, which is no statement of this program.
     Own(u8),
 }
@@ -38,6 +40,7 @@ impl Exit {
             Self::Stale => 4,
             Self::NothingSelected => 5,
             Self::OurFault => 6,
+            Self::HungUp => 129,
             Self::Interrupted => 130,
             Self::Terminated => 143,
             Self::Own(code) => code,
@@ -103,7 +106,8 @@ Exit status:
   4    a list of known failures or a baseline is stale: what it names does not fail
   5    nothing was selected
   6    a fault of dsh-conform itself
-  130  interrupted (143 by SIGTERM); servers are ended, a partial report written
+  130  interrupted (143 by SIGTERM, 129 by SIGHUP, the end of the terminal);
+       servers are ended, a partial report written
 With several of them it is 6 if there is one, else the lowest of 1, 3 and 4.";
 
 #[cfg(test)]

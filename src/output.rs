@@ -31,7 +31,8 @@ pub(crate) fn print(text: &str) -> Printed {
     }
 }
 
-/// The same where a reader that is gone, as behind `| head`, is nothing to complain about.
+/// The same where a reader that is gone, as behind `| head`, is nothing to complain about: what it
+/// wanted it has read, and the same can be had again.
 pub(crate) fn say(text: &str) -> Result<(), Unwritten> {
     match print(text) {
         Printed::Failed => Err(Unwritten),
@@ -40,11 +41,11 @@ pub(crate) fn say(text: &str) -> Result<(), Unwritten> {
 }
 
 /// Writes lines in words that came from outside: a terminal takes no commands from them.
-pub(crate) fn say_of_others(text: &str) -> Result<(), Unwritten> {
+pub(crate) fn print_of_others(text: &str) -> Printed {
     if io::stdout().is_terminal() {
-        say(&format!("{}\n", harmless(text)))
+        print(&format!("{}\n", harmless(text)))
     } else {
-        say(&format!("{text}\n"))
+        print(&format!("{text}\n"))
     }
 }
 

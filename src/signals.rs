@@ -129,7 +129,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,
             _ = self.terminate.recv() => Exit::Terminated,
-            Some(()) = hung_up(&mut self.hangup) => Exit::Terminated,
+            Some(()) = hung_up(&mut self.hangup) => Exit::HungUp,
         }
     }
 }

@@ -159,8 +159,8 @@ const REGISTRY_HOSTS: [&str; 9] = [
     "proxy.golang.org",
 ];
 
-/// The clauses that are whole in this stage: section, and up to which number.
-const WHOLE: [(&str, u32); 16] = [
+/// The clauses that the project says are done: section, and up to which number.
+const DONE: [(&str, u32); 17] = [
     ("SEAM", 14),
     ("CFG", 9),
     ("ENV", 7),
@@ -176,13 +176,14 @@ const WHOLE: [(&str, u32); 16] = [
     ("CRS", 5),
     ("DIS", 6),
     ("TOOL", 13),
-    ("RUN", 7),
+    ("RUN", 16),
+    ("INS", 24),
 ];
 
-/// The probes of this stage.
+/// The probes that the project says are done.
 const PROBES: [u32; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 17];
 
-/// Clauses of this stage that nothing witnesses yet. An entry that has a witness fails the test.
+/// Clauses among these that nothing witnesses yet. An entry that has a witness fails the test.
 const PENDING: [&str; 0] = [];
 
 /// Modules that compute and do nothing else: they can be tested without a process and a clock.
@@ -849,19 +850,19 @@ fn evidence() -> Evidence {
 }
 
 #[test]
-fn every_clause_of_this_stage_has_a_witness() {
+fn every_clause_that_is_done_has_a_witness() {
     let evidence = evidence();
     let numbered = |(section, last): (&str, u32)| {
         (1..=last)
             .map(|number| format!("{section}-{number}"))
             .collect::<Vec<_>>()
     };
-    let stage = WHOLE
+    let done = DONE
         .into_iter()
         .flat_map(numbered)
         .chain(PROBES.map(|number| format!("QUA-{number}")));
     let mut bare = Vec::new();
-    for id in stage {
+    for id in done {
         assert!(Clauses::embedded().get(&id).is_some(), "{id} has no record");
         if evidence.of(&id).is_empty() {
             bare.push(id);

@@ -23,4 +23,4 @@ pub use load::{MutantError, Mutants, mutant_schema};
 pub use messages::{MessageAct, Messages};
 #[cfg(unix)]
 pub use proxy::{hold, tamper};
-pub use trial::{Fate, MutantResult, Power, run, select};
+pub use trial::{Fate, MutantResult, Power, needed, run, select};

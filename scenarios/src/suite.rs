@@ -11,7 +11,7 @@ use crate::format::diagnostic::nearest;
 use crate::format::load::MAX_FILE;
 use crate::format::{Case, Diagnostic, Severity, load};
 
-pub use snapshots::{SnapshotMismatch, Snapshots, snapshot_text};
+pub use snapshots::{SnapshotMismatch, Snapshots, snapshot_file, snapshot_text};
 
 include!(concat!(env!("OUT_DIR"), "/suite.rs"));
 

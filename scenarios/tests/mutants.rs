@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use dsh_scenarios::mutate::{Mutants, mutant_schema, select};
+use dsh_scenarios::format::Case;
+use dsh_scenarios::mutate::{Mutants, mutant_schema, needed, select};
+use dsh_scenarios::suite::Suite;
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -113,4 +116,36 @@ fn a_folder_of_the_suite_selects_the_mutants_of_the_same_name() {
     assert_eq!(files("instructions/"), both.map(str::to_owned).into());
     assert_eq!(files("instructions"), files("instructions/"));
     assert!(files("no-such-folder/").is_empty());
+}
+
+/// What a mutant is tried on is what is run without it first, and no more.
+#[test]
+fn a_mutant_needs_few_cases() {
+    let suite = Suite::embedded().unwrap();
+    let cases: Vec<Arc<Case>> = suite.cases().iter().cloned().map(Arc::new).collect();
+    let of = |name: &str| {
+        let mutants = select(&[name.to_owned()]);
+        assert_eq!(mutants.len(), 1, "{name}");
+        needed(mutants.iter().map(|(_, mutant)| mutant), &cases)
+    };
+    let ids: Vec<_> = of("finishes-what-was-given-up")
+        .iter()
+        .map(|case| case.id.clone())
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            "runtime/cancelled-in-a-tool",
+            "runtime/cancelled-while-the-model-answers#before-it-answers"
+        ]
+    );
+    for (_, mutant) in Mutants::embedded().iter() {
+        let needs = needed([mutant], &cases);
+        assert!(!needs.is_empty(), "{}", mutant.name);
+    }
+    let names = |case: &Arc<Case>| case.scenario.clauses.iter().any(|clause| clause == "CAN-4");
+    let needs = of("kills-at-once");
+    let all = cases.iter().filter(|case| names(case)).count();
+    assert_eq!(needs.iter().filter(|case| names(case)).count(), all);
+    assert!(needs.len() < cases.len() / 10, "{} cases", needs.len());
 }

@@ -38,7 +38,8 @@ use crate::streams;
 ///
 /// Exit status of headless: 0 with an answer; 1 where the turn ended without one, by a policy, a
 /// limit, or a script that was not followed; 3 where it could not be carried out, the model failed
-/// for instance; 130 interrupted, with everything ended and the session's file whole.
+/// for instance, or nobody read the answer; 130 interrupted (143 by SIGTERM, 129 by SIGHUP), with
+/// everything ended and the session's file whole.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -78,7 +79,7 @@ pub(crate) struct Args {
     /// Print the session's events, one JSON object a line, in place of the answer
     #[arg(long)]
     json: bool,
-    /// Keep the session in this new file
+    /// Keep the session in this new file; its folder has to be there
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     session: Option<PathBuf>,
     /// Go on with the session of this file, in the directory it began in
@@ -87,11 +88,12 @@ pub(crate) struct Args {
     /// sdk and acp: keep the sessions in this folder, so that they can be gone on with
     #[arg(long, value_name = "DIR")]
     sessions: Option<PathBuf>,
-    /// Record what passes between the harness and its language servers, for audit
+    /// Record what passes between the harness and its language servers, for audit; the folder of
+    /// the file is made, as for the other files that are written when the run has ended
     #[arg(long, value_name = "FILE")]
     wire: Option<PathBuf>,
     /// headless: write the session and what passed on the wire as one HTML page, also where the run
-    /// fails or is given up
+    /// fails or is given up; the folder of the file is made
     #[arg(long, value_name = "FILE")]
     trajectory: Option<PathBuf>,
     /// headless: what to do; - reads it from stdin

@@ -97,7 +97,8 @@ pub(crate) struct Args {
     /// How to report; the first goes to stdout, others into files
     #[arg(long, value_enum, value_name = "F", default_value = "text")]
     format: Vec<Form>,
-    /// The folder for transcripts and reports, or the file of a single report
+    /// The folder for transcripts and reports, or the file of a single report; made where it is not
+    /// there
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
     /// Measure the server without the host too: readiness, ways of a client, ends, odd requests

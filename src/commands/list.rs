@@ -8,7 +8,7 @@ use dsh_e2e::catalogue::Catalogue;
 use dsh_scenarios::Clauses;
 use dsh_scenarios::format::Case;
 use dsh_scenarios::monitor::MONITORS;
-use dsh_scenarios::mutate::Mutants;
+use dsh_scenarios::mutate::{self, Mutants};
 use dsh_scenarios::suite::{Suite, SuiteError, file_of, fits, nearest_name};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -40,6 +40,8 @@ pub(crate) enum Command {
     /// What every transcript is held to
     Monitors(Part),
     /// The mutants of `run --mutants`, each with what it does wrong
+    ///
+    /// `runtime/` names those of an area, as it does there.
     Mutants(Part),
     /// The clauses: every rule that something is judged by
     Clauses(Part),
@@ -99,12 +101,7 @@ fn listed(shell: &Shell, command: &Command) -> Result<String, Unlisted> {
             let wanted = Wanted::read("monitors", &args.filter, names)?;
             (args, wanted, monitors, monitor_records)
         }
-        Command::Mutants(args) => {
-            let all = Mutants::embedded().iter();
-            let names = all.map(|(file, mutant)| (&*mutant.name, file));
-            let wanted = Wanted::read("mutants", &args.filter, names)?;
-            (args, wanted, mutants, mutant_records)
-        }
+        Command::Mutants(args) => (args, wanted_mutants(&args.filter)?, mutants, mutant_records),
         Command::Clauses(args) => {
             let names = Clauses::embedded().iter();
             let names = names.map(|clause| (clause.id.as_str(), ""));
@@ -122,6 +119,33 @@ fn listed(shell: &Shell, command: &Command) -> Result<String, Unlisted> {
         Form::Text => text(&wanted),
         Form::Json => format!("{:#}\n", records(&wanted)),
     })
+}
+
+/// The mutants that were asked for. `runtime/` means those that it means to `run --mutants`.
+fn wanted_mutants(filters: &[String]) -> Result<Wanted, Unlisted> {
+    let (areas, filters): (Vec<String>, Vec<String>) =
+        filters.iter().cloned().partition(|f| f.ends_with('/'));
+    let mut names = BTreeSet::new();
+    for area in &areas {
+        let found = mutate::select(std::slice::from_ref(area));
+        if found.is_empty() {
+            let message = format!(
+                "none of the mutants is of {area:?}; `dsh-conform list mutants` shows them all"
+            );
+            let exit = Exit::NothingSelected;
+            return Err(Unlisted { message, exit });
+        }
+        names.extend(found.into_iter().map(|(_, mutant)| mutant.name));
+    }
+    if areas.is_empty() || !filters.is_empty() {
+        let all = Mutants::embedded().iter();
+        let all = all.map(|(file, mutant)| (&*mutant.name, file));
+        match Wanted::read("mutants", &filters, all)?.names {
+            None => return Ok(Wanted::default()),
+            Some(others) => names.extend(others),
+        }
+    }
+    Ok(Wanted { names: Some(names) })
 }
 
 /// What of a list was asked for.

@@ -15,6 +15,7 @@ use dsh_reports::{
     SubjectKind, Watch,
 };
 use dsh_scenarios::Profile;
+use dsh_scenarios::format::Case;
 use dsh_scenarios::run::{Known, RunFolder, Setup, Staleness, SubjectFile};
 use dsh_scenarios::subject::{
     CallError, Description, InProcessSource, Launch, Pool, SubjectSource,
@@ -78,7 +79,8 @@ pub(crate) struct Args {
     /// How to report; several need --out. The first goes to stdout, others into files
     #[arg(long, value_enum, value_name = "F", default_value = "text")]
     format: Vec<Form>,
-    /// The folder for transcripts and reports, or the file of a single report
+    /// The folder for transcripts and reports, or the file of a single report; made where it is not
+    /// there
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
     /// A file for the badge with the counts
@@ -87,6 +89,10 @@ pub(crate) struct Args {
     /// The scenarios of this folder, in place of those built in
     #[arg(long, value_name = "DIR")]
     suite: Option<PathBuf>,
+    /// Write what the cases of the named files and folders, or of --suite, show to their snapshots,
+    /// where it is not what these hold; look at the files before they are kept
+    #[arg(long, conflicts_with_all = ["mutants", "subject"])]
+    accept: bool,
     /// Keep the transcripts of all scenarios, and the folders of those that fail
     #[arg(long)]
     keep: bool,
@@ -172,6 +178,17 @@ impl Plan {
             profiles: &args.profile,
             shard,
         })?;
+        let built_in = |case: &&Arc<Case>| !chosen.read_from.contains_key(&case.id);
+        if args.accept
+            && args.suite.is_none()
+            && let Some(case) = chosen.cases.iter().find(built_in)
+        {
+            return Err(Refused::usage(format!(
+                "--accept writes beside scenario files, and {} is built in; name a file or a \
+                 folder, or give the suite's folder with --suite",
+                case.id
+            )));
+        }
         Ok(Self {
             shell: shell.clone(),
             progress: Progress::new(shell.stderr_is_terminal, global.quiet),
@@ -284,6 +301,7 @@ impl Plan {
                 read_from: self.chosen.read_from.clone(),
                 known: self.known(),
                 texts: self.subject.is_none().then(|| self.chosen.texts.clone()),
+                accept: self.args.accept,
                 line: self.progress.line("scenarios"),
             },
         );

@@ -304,7 +304,7 @@ impl Running {
 /// RUN-14: the turn is closed in the log, the server is gone.
 #[test]
 fn an_interruption_closes_the_log_and_ends_the_servers() {
-    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let mut running = Running::start(&[]);
         running.until_silent();
         let pid = Pid::from_raw(i32::try_from(running.child.id()).unwrap()).unwrap();
@@ -313,7 +313,7 @@ fn an_interruption_closes_the_log_and_ends_the_servers() {
     }
 }
 
-/// A reader that goes away in the middle ends the run; that is no error.
+/// A reader that goes away in the middle ends the run. The answer is lost then, which the status says.
 #[test]
 fn a_reader_that_goes_away_ends_the_run() {
     let desk = Desk::new();
@@ -338,7 +338,8 @@ fn a_reader_that_goes_away_ends_the_run() {
     let mut err = String::new();
     let stderr = child.stderr.as_mut().unwrap();
     stderr.read_to_string(&mut err).unwrap();
-    assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+    assert_eq!(child.wait().unwrap().code(), Some(3), "{err}");
+    assert!(err.contains("the reader of stdout is gone"), "{err}");
     let kept = std::fs::read_to_string(desk.path().join("run.jsonl")).unwrap();
     if let Some(last) = lines(&kept).last() {
         assert!(
@@ -417,6 +418,73 @@ fn a_run_is_shown_as_a_page() {
     assert_eq!(desk.run(&to_file).ended(0).out, "");
     assert_eq!(read("again.html"), page);
     desk.run(&["audit", "wire.jsonl"]).ended(0);
+}
+
+/// An answer that does not arrive is no success, be it that nobody reads it or that it cannot be
+/// written.
+#[test]
+fn an_answer_that_does_not_arrive_is_told() {
+    let desk = Desk::new();
+    let model = script(&desk, &json!([{"text": "x"}]));
+    for json in [false, true] {
+        for full in [false, true] {
+            let stdout = if full {
+                if !cfg!(target_os = "linux") {
+                    continue;
+                }
+                Stdio::from(
+                    std::fs::File::options()
+                        .write(true)
+                        .open("/dev/full")
+                        .unwrap(),
+                )
+            } else {
+                let (reader, writer) = std::io::pipe().unwrap();
+                drop(reader);
+                Stdio::from(writer)
+            };
+            let output = Command::new(program())
+                .current_dir(desk.path())
+                .args(["agent", "--model", &model, "go"])
+                .args(json.then_some("--json"))
+                .stdout(stdout)
+                .output()
+                .unwrap();
+            let told = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(3), "{json} {full}: {told}");
+            let words = if full {
+                "error: cannot write to stdout"
+            } else {
+                "the reader of stdout is gone"
+            };
+            assert_eq!(told.matches(words).count(), 1, "{json} {full}: {told}");
+        }
+    }
+}
+
+/// What is written at the end makes its folder; what a session is kept in does not.
+#[test]
+fn folders_are_made_for_what_is_written_at_the_end() {
+    let desk = Desk::new();
+    let model = script(&desk, &json!([{"text": "x"}]));
+    let files = ["--trajectory", "a/b/run.html", "--wire", "c/d/wire.jsonl"];
+    let mut args = vec!["agent", "--model", &model];
+    args.extend(files);
+    args.push("go");
+    desk.run(&args).ended(0);
+    let files = desk.files();
+    assert!(files.contains(&"a/b/run.html".to_owned()), "{files:?}");
+    assert!(files.contains(&"c/d/wire.jsonl".to_owned()), "{files:?}");
+    let long = "x".repeat(300);
+    for (session, words) in [
+        ("none/run.jsonl", "the folder must exist"),
+        (long.as_str(), "Choose a shorter name"),
+        ("script.json/run.jsonl", "A part of the path is no folder"),
+    ] {
+        let said = desk.run(&["agent", "--model", &model, "--session", session, "go"]);
+        let said = said.ended(3).err_has(words);
+        assert!(!said.err.contains("the next step"), "{}", said.err);
+    }
 }
 
 #[test]

@@ -139,6 +139,22 @@ async fn sigterm_is_the_same_with_its_own_status() {
     assert!(!is_alive(pid));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_the_terminal_is_the_same_with_its_own_status() {
+    let checked = Checked::start(|server| server.on("textDocument/definition", [ignore()]));
+    within(
+        "the question",
+        checked.control.wait_received(1, "definition"),
+    )
+    .await;
+    let pid = checked.server_pid();
+    checked.signal(Signal::HUP);
+    let (status, said, _desk) = checked.end();
+    assert_eq!(status, Some(129), "{said}");
+    assert!(said.contains("this report is partial"), "{said}");
+    assert!(!is_alive(pid));
+}
+
 /// The second one does not wait for a server that neither shuts down nor minds SIGTERM.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_ctrl_c_kills_at_once() {

@@ -80,6 +80,21 @@ fn lists_are_there_as_text_and_as_records() {
             .ended(5)
             .err_has(&format!("list {what}"));
     }
+    // An area is the same here and for `run --mutants`.
+    for area in ["runtime/", "instructions/"] {
+        let said = desk.run(&["list", "mutants", area, "--format", "json"]);
+        let listed: Vec<serde_json::Value> = serde_json::from_str(&said.ended(0).out).unwrap();
+        let mut listed: Vec<_> = listed.iter().filter_map(|m| m["name"].as_str()).collect();
+        let selected = dsh_scenarios::mutate::select(&[area.to_owned()]);
+        let mut selected: Vec<_> = selected.iter().map(|(_, m)| m.name.as_str()).collect();
+        listed.sort_unstable();
+        selected.sort_unstable();
+        assert!(selected.len() > 10);
+        assert_eq!(listed, selected);
+    }
+    desk.run(&["list", "mutants", "runtimes/"])
+        .ended(5)
+        .err_has("list mutants");
     desk.run(&["list", "clauses", "qau-1"])
         .ended(5)
         .err_has("did you mean QUA-1?");

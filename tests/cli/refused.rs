@@ -140,6 +140,9 @@ fn a_full_disk_behind_stdout_is_told() {
         &["explain", "QUA-5"],
         &["completions", "bash"],
         &["deployment", "reference"],
+        &["--help"],
+        &["--version"],
+        &["run", "--help"],
     ] {
         let desk = Desk::new();
         let full = std::fs::File::options().write(true).open("/dev/full");

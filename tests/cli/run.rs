@@ -542,6 +542,71 @@ fn what_is_asked_of_the_real_suite_is_in_it() {
     assert!(!Path::new(&desk.path().join("target")).exists());
 }
 
+/// Panics that a case has are part of it, and nobody has to be told of them.
+#[test]
+fn panics_on_purpose_are_not_shown() {
+    let desk = Desk::new();
+    let said = desk.run(&[
+        "run",
+        "--in-process",
+        "runtime/a-tool-that-fails",
+        "runtime/arguments-before-the-tool",
+        "runtime/rejected-steps",
+        "runtime/stages-",
+        "instructions/calls-that-are-held-back",
+        "dispose/dropped-idle",
+    ]);
+    let said = said.ended(0).out_has("SELECTED CASES HOLD");
+    assert!(!said.err.contains("panicked"), "{}", said.err);
+}
+
+/// A scenario of one's own gets its snapshot with `--accept`, and is held to it from then on.
+#[test]
+fn the_snapshot_of_a_file_can_be_accepted() {
+    let desk = Desk::new();
+    let text = "title: It is seen\nclauses: [RUN-12]\nprofile: runtime\nsteps:\n  - turn: \
+                {as: t, prompt: Hello, snapshot: true, replies: [{text: WORD}]}\n  \
+                - expect: {t: {ended: completed}}\n";
+    let write = |word: &str| {
+        std::fs::write(desk.path().join("mine.yaml"), text.replace("WORD", word)).unwrap();
+    };
+    let mine = ["run", "mine.yaml", "--in-process"];
+    let accept = ["run", "mine.yaml", "--in-process", "--accept"];
+    let snapshot = desk.path().join("mine.snap");
+    write("one");
+    desk.run(&mine).ended(1).out_has("--accept writes it");
+    assert!(!snapshot.exists());
+    let said = desk.run(&accept).ended(0).err_has("mine.snap is written");
+    drop(said);
+    let first = std::fs::read_to_string(&snapshot).unwrap();
+    assert!(
+        first.starts_with("---\nsource: \"mine.yaml\"\n---\n── t\n"),
+        "{first}"
+    );
+    desk.run(&mine).ended(0);
+    // What is held already is left as it is.
+    let said = desk.run(&accept).ended(0);
+    assert!(!said.err.contains("is written"), "{}", said.err);
+    let changed = std::fs::read_to_string(&snapshot).unwrap();
+    std::fs::write(&snapshot, changed.replace("Hello", "Bye")).unwrap();
+    desk.run(&mine)
+        .ended(1)
+        .out_has("the texts are not those of");
+    desk.run(&accept).ended(0).err_has("mine.snap is written");
+    assert_eq!(std::fs::read_to_string(&snapshot).unwrap(), first);
+    // A case that fails for another reason has nothing to accept.
+    std::fs::remove_file(&snapshot).unwrap();
+    let failing = text.replace("completed", "failed").replace("WORD", "one");
+    std::fs::write(desk.path().join("mine.yaml"), failing).unwrap();
+    desk.run(&accept).ended(1);
+    assert!(!snapshot.exists());
+    desk.run(&["run", "runtime/policy-unread", "--accept"])
+        .ended(2)
+        .err_has("is built in; name a file");
+    desk.run(&["run", "mine.yaml", "--accept", "--mutants"])
+        .ended(2);
+}
+
 /// The program with these arguments, its temporary folders in `tmp` of the desk.
 fn with_tmp(desk: &Desk, before: &str, args: &[&str]) -> Said {
     let tmp = desk.path().join("tmp");

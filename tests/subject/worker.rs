@@ -202,7 +202,7 @@ async fn the_end_of_its_input_ends_it_and_its_servers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_ends_it_and_its_servers() {
-    for (number, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+    for (number, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
         let mut worker = Alone::start();
         let (_bench, server) = worker.serve();
         signal(worker.child.id(), number);

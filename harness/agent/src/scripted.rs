@@ -173,6 +173,8 @@ impl ScriptedModel {
     pub fn from_text(text: &str) -> Result<Self, ScriptError> {
         let options = serde_saphyr::options! {
             strict_booleans: true,
+            // A text that is written as a number or a boolean is told, not taken for one.
+            no_schema: true,
             with_snippet: false,
             budget: serde_saphyr::budget! {
                 max_depth: MAX_DEPTH,

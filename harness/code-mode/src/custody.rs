@@ -11,6 +11,10 @@ use tokio::sync::watch;
 /// What the interpreter's own frames need beside the stack of a script.
 const SPARE_STACK: usize = 1 << 20;
 
+/// The most scripts that were given up and run on all the same, in the middle of a built-in function
+/// that nothing interrupts. Each of them keeps a processor busy.
+const MOST_STUCK: usize = 4;
+
 /// All threads that have not been joined.
 #[derive(Clone, Default)]
 pub(crate) struct Custody(Arc<Mutex<State>>);
@@ -40,10 +44,16 @@ impl Thread {
     fn has_ended(&self) -> bool {
         self.running.has_changed().is_err()
     }
+
+    /// Whether it was given up and runs on.
+    fn is_stuck(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) && !self.has_ended()
+    }
 }
 
 impl Custody {
-    /// Starts a thread. Threads that have ended meanwhile are joined.
+    /// Starts a thread. Threads that have ended meanwhile are joined. There is none while too many
+    /// others do not end.
     pub(crate) fn start(
         &self,
         stack: usize,
@@ -54,6 +64,14 @@ impl Custody {
         let mut state = self.state();
         if state.closed {
             return Err("the plugin is being unloaded".to_owned());
+        }
+        let given_up = state.threads.iter().filter(|thread| thread.is_stuck());
+        if given_up.count() >= MOST_STUCK {
+            return Err(format!(
+                "{MOST_STUCK} scripts that were given up are still in the middle of a built-in \
+                 function, and no other is started beside them; do without scripts, or try again \
+                 once one of them has ended"
+            ));
         }
         let (alive, running) = watch::channel(());
         let handle = Builder::new()

@@ -23,6 +23,14 @@ use crate::text::{self, Console, cut};
 
 const PRELUDE: &str = include_str!("prelude.js");
 
+/// Memory on top of a script's own that has to be free between its jobs. An interpreter that has not
+/// even the memory for the next job drops it, and says nothing; so the end is looked for before.
+const ROOM: usize = 128 << 10;
+
+/// How many jobs are run between two looks at the memory. What so many jobs keep without an
+/// allocation of a size that fails by itself is far below [`ROOM`].
+const JOBS: usize = 32;
+
 /// The parts of the language that a script has. Left out: the clock of high resolution.
 type Language = (
     intrinsic::Date,
@@ -200,7 +208,7 @@ fn interpret(
     unawaited: &mut Unawaited,
 ) -> rquickjs::Result<Ended> {
     let runtime = Runtime::new()?;
-    runtime.set_memory_limit(size(job.config.memory_bytes));
+    runtime.set_memory_limit(size(job.config.memory_bytes) + ROOM);
     runtime.set_max_stack_size(size(job.config.stack_bytes));
     let watched = Rc::clone(halt);
     runtime.set_interrupt_handler(Some(Box::new(move || watched.check())));
@@ -220,6 +228,10 @@ struct Script<'js> {
     halt: Rc<Halt>,
     settle: Function<'js>,
     explain: Function<'js>,
+    /// Whether so many bytes are to be had.
+    has_room: Function<'js>,
+    /// Set when the outcome of a call could not be handed to the script.
+    lost: Cell<bool>,
 }
 
 impl<'js> Script<'js> {
@@ -247,6 +259,8 @@ impl<'js> Script<'js> {
             halt: Rc::clone(halt),
             settle: bound.get("settle")?,
             explain: bound.get("explain")?,
+            has_room: bound.get("hasRoom")?,
+            lost: Cell::new(false),
         })
     }
 
@@ -264,17 +278,40 @@ impl<'js> Script<'js> {
             Err(error) => return self.failure(&error, Ended::Syntax),
         };
         loop {
-            while !self.halt.check() && self.ctx.execute_pending_job() {}
-            if self.halt.check() {
-                return Ended::Stopped;
+            if let Err(ended) = self.jobs() {
+                return ended;
             }
             if main.state() != PromiseState::Pending {
                 return self.ending(&main, unawaited);
             }
             if self.shared.outstanding.get() == 0 {
-                return Ended::Deadlock;
+                return if self.lost.get() {
+                    Ended::OutOfMemory
+                } else {
+                    Ended::Deadlock
+                };
             }
             self.wait();
+        }
+    }
+
+    /// Runs the jobs that are pending, and those that they add, until none is left or a limit is
+    /// reached.
+    fn jobs(&self) -> Result<(), Ended> {
+        loop {
+            for _ in 0..JOBS {
+                if self.halt.check() {
+                    return Err(Ended::Stopped);
+                }
+                if !self.ctx.execute_pending_job() {
+                    return Ok(());
+                }
+            }
+            // A look that fails was interrupted, or there is no memory for the look itself.
+            if !self.has_room.call((ROOM,)).unwrap_or(false) {
+                drop(self.ctx.catch());
+                return Err(Ended::OutOfMemory);
+            }
         }
     }
 
@@ -295,7 +332,9 @@ impl<'js> Script<'js> {
             if let Some(failure) = self.wait() {
                 unawaited.failure.get_or_insert(failure);
             }
-            while !self.halt.check() && self.ctx.execute_pending_job() {}
+            if let Err(ended) = self.jobs() {
+                return ended;
+            }
         }
         Ended::Returned(returned)
     }
@@ -365,11 +404,12 @@ impl<'js> Script<'js> {
         }
     }
 
-    /// A failure of the prelude's own can only be one of memory; the script then waits in vain, and
-    /// is told so.
+    /// A failure of the prelude's own can only be one of memory; where the script then waits in vain
+    /// that is what it is told.
     fn forget(&self, outcome: &rquickjs::Result<()>) {
         if outcome.is_err() {
             drop(self.ctx.catch());
+            self.lost.set(true);
         }
     }
 

@@ -6,10 +6,16 @@
 //! nothing else.
 //!
 //! - The interpreter runs on a thread of its own, with a limit of time, of memory and of stack.
-//!   Threads are owned by the plugin and joined, at the latest when it is unloaded. The one thing
-//!   that no limit stops at once is a single built-in function at work on a large value (`indexOf` on
-//!   a long string): the call ends in time all the same and says so, and the thread ends when the
-//!   function returns.
+//!   Threads are owned by the plugin and joined, at the latest when it is unloaded. A script that
+//!   fills its memory ends by that, be it in one expression or in a chain of promises without an end.
+//! - What no limit stops at once is a single built-in function at work on what it was given: it is
+//!   not asked whether it may go on until it calls code of the script's or returns. Regular
+//!   expressions are asked, and so is all that calls back, `sort` with a comparison for instance.
+//!   What allocates ends at the limit of memory: `repeat`, `fill`, `concat`. What does neither may
+//!   take long: a search in a long string (`indexOf`, `split`, `replaceAll`), arithmetic with huge
+//!   integers, a method of arrays on an object whose `length` is made up, a `sort` without a
+//!   comparison. The call ends in time all the same and says so; the thread ends when the function
+//!   returns, and while four such threads run no further script is started.
 //! - Calls go through the pipeline of every call, under the token of the outer call, and overlap only
 //!   where each of them may (RUN-13). Contexts that stages add to them ride on the outer result.
 //! - A script that fails ends its calls; one that returns is answered when they have ended.

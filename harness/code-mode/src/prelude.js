@@ -9,6 +9,7 @@
   const ErrorOf = Error;
   const TypeErrorOf = TypeError;
   const StringOf = String;
+  const Bytes = Uint8Array;
   const apply = Reflect.apply;
   const toWellFormed = StringOf.prototype.toWellFormed;
   const wellFormed = (text) => apply(toWellFormed, text, []);
@@ -123,5 +124,13 @@
     defineProperty(error, "code", { value: code, enumerable: true, writable: true, configurable: true });
     reject(error);
   };
-  return { settle, explain };
+  // Whether so many bytes of memory are to be had.
+  const hasRoom = (bytes) => {
+    try {
+      return new Bytes(bytes).length === bytes;
+    } catch (failure) {
+      return false;
+    }
+  };
+  return { settle, explain, hasRoom };
 })

@@ -128,7 +128,7 @@ pub(crate) fn names(directory: &Path, most: usize) -> Result<Vec<OsString>, FsEr
 pub(crate) fn open(path: &Path) -> Result<(File, Metadata), FsError> {
     let failed = |error: io::Error| failed(path, &error);
     check_regular(path, &std::fs::metadata(path).map_err(failed)?)?;
-    let file = open_without_blocking(path).map_err(failed)?;
+    let file = open_without_blocking(path, Links::Followed).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     check_regular(path, &metadata)?;
     Ok((file, metadata))
@@ -144,10 +144,26 @@ pub(crate) fn check_regular(path: &Path, metadata: &Metadata) -> Result<(), FsEr
     }
 }
 
+/// What becomes of a symbolic link at the end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// What it leads to is opened.
+    Followed,
+    /// It is not opened.
+    Refused,
+}
+
+/// Opens for reading what may turn out to be a FIFO or a terminal: neither is waited for, and none
+/// becomes this process's own.
 #[cfg(unix)]
-fn open_without_blocking(path: &Path) -> io::Result<File> {
+pub(crate) fn open_without_blocking(path: &Path, links: Links) -> io::Result<File> {
+    use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
-    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    // The standard library adds O_CLOEXEC.
+    let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    if links == Links::Refused {
+        flags |= OFlags::NOFOLLOW;
+    }
     OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits().cast_signed())
@@ -155,7 +171,7 @@ fn open_without_blocking(path: &Path) -> io::Result<File> {
 }
 
 #[cfg(not(unix))]
-fn open_without_blocking(path: &Path) -> io::Result<File> {
+pub(crate) fn open_without_blocking(path: &Path, _links: Links) -> io::Result<File> {
     OpenOptions::new().read(true).open(path)
 }
 

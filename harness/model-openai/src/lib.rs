@@ -5,7 +5,8 @@
 //! `/chat/completions`; how the path is made from `baseUrl` is told at [`OpenAiConfig::base_url`].
 //!
 //! - The key comes from the environment variable that the configuration names. A [`Secret`] cannot be
-//!   printed, the header that carries it is marked sensitive, and what servers say is cleaned of it.
+//!   printed, the header that carries it is marked sensitive, and what servers say is cleaned of it;
+//!   so is what the model says, its calls included, where the key has at least 12 bytes.
 //!   Redirects are not followed, so that it goes to the configured host only.
 //! - A request owns its connection; nothing goes on behind it. There is no pool: a new connection
 //!   costs little beside the time a model thinks.
@@ -19,6 +20,7 @@ mod config;
 mod connect;
 mod exchange;
 mod failure;
+mod mask;
 mod model;
 mod request;
 mod secret;

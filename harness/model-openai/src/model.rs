@@ -12,6 +12,7 @@ use crate::config::{ConfigError, Endpoint, OpenAiConfig};
 use crate::connect::{Tls, connect};
 use crate::exchange::exchange;
 use crate::failure::code;
+use crate::mask::{Mask, masked};
 use crate::request::body;
 
 /// A model behind an OpenAI-compatible chat completions server.
@@ -85,13 +86,29 @@ impl Model for OpenAiModel {
         deltas: &mut (dyn FnMut(Delta) + Send),
         cancel: &Cancel,
     ) -> Result<AssistantMessage, ModelError> {
+        let key = self.endpoint.key.as_ref().map(|key| &key.secret);
+        let secret = key.filter(|secret| secret.is_worth_hiding());
+        let work = async {
+            let Some(secret) = secret else {
+                return self.ask(request, deltas).await;
+            };
+            let mut mask = Mask::new(secret);
+            let mut tell = |delta| {
+                if let Some(delta) = mask.piece(delta) {
+                    deltas(delta);
+                }
+            };
+            let outcome = self.ask(request, &mut tell).await;
+            mask.rest().for_each(deltas);
+            outcome.map(|message| masked(secret, message))
+        };
         tokio::select! {
             biased;
             reason = cancel.cancelled() => Err(ModelError::fatal(
                 loop_code::MODEL_CANCELLED,
                 format!("the request was given up: {reason}"),
             )),
-            outcome = self.ask(request, deltas) => outcome,
+            outcome = work => outcome,
         }
     }
 }

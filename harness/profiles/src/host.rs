@@ -1,5 +1,6 @@
 //! A mounted profile, and the sessions that are opened on it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +13,7 @@ use dsh_harness::{Deployment, MountError, Runtime, RuntimeBuilder};
 
 use crate::Profile;
 use crate::approval::{Approvers, Front};
+use crate::lines::brief;
 
 /// The ending of the names of stored sessions.
 const EXTENSION: &str = "jsonl";
@@ -66,6 +68,14 @@ pub enum OpenError {
     /// A working directory that means something else everywhere.
     #[error("the working directory {0:?} is not absolute; give the whole path")]
     RelativeDirectory(String),
+    /// A working directory that cannot be worked in.
+    #[error("the working directory {cwd:?} cannot be used: {problem}")]
+    Directory {
+        /// The directory, its end cut off where it is long.
+        cwd: String,
+        /// What is the matter, and the way out.
+        problem: String,
+    },
     /// Sessions are not kept here.
     #[error("this run keeps no sessions; start it with --sessions FOLDER to go on with one")]
     NotKept,
@@ -85,6 +95,7 @@ impl OpenError {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::RelativeDirectory(_) => "CWD_NOT_ABSOLUTE",
+            Self::Directory { .. } => "CWD_UNUSABLE",
             Self::NotKept => "SESSIONS_NOT_KEPT",
             Self::BadId(_) => "SESSION_ID_INVALID",
             Self::Store(_) => "SESSION_STORE",
@@ -149,7 +160,7 @@ impl Host {
 
     /// Begins a session, in the folder if there is one.
     pub async fn open(&self, cwd: Option<&str>) -> Result<Agent, OpenError> {
-        let header = self.header(cwd)?;
+        let header = self.header(cwd).await?;
         let session = match &self.folder {
             None => Session::new(header),
             Some(folder) => SessionStore::create(file(folder, &header.id), header).await?,
@@ -159,13 +170,17 @@ impl Host {
 
     /// Begins a session that is kept in a new file.
     pub async fn open_in(&self, path: &Path, cwd: Option<&str>) -> Result<Agent, OpenError> {
-        let header = self.header(cwd)?;
+        let header = self.header(cwd).await?;
         self.agent(SessionStore::create(path, header).await?)
     }
 
     /// Goes on with a session of a file.
     pub async fn resume_in(&self, path: &Path) -> Result<Agent, OpenError> {
-        self.agent(SessionStore::open(path).await?)
+        let session = SessionStore::open(path).await?;
+        if let Some(cwd) = &session.header().cwd {
+            usable(cwd).await?;
+        }
+        self.agent(session)
     }
 
     /// Goes on with a session of the folder.
@@ -179,11 +194,12 @@ impl Host {
         self.resume_in(&file(folder, id)).await
     }
 
-    fn header(&self, cwd: Option<&str>) -> Result<SessionHeader, OpenError> {
-        if let Some(cwd) = cwd
-            && !Path::new(cwd).is_absolute()
-        {
-            return Err(OpenError::RelativeDirectory(cwd.to_owned()));
+    async fn header(&self, cwd: Option<&str>) -> Result<SessionHeader, OpenError> {
+        if let Some(cwd) = cwd {
+            if !Path::new(cwd).is_absolute() {
+                return Err(OpenError::RelativeDirectory(brief(cwd)));
+            }
+            usable(cwd).await?;
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         Ok(SessionHeader {
@@ -213,6 +229,22 @@ impl Host {
     pub async fn dispose(&self) -> Result<(), DisposeErrors> {
         self.runtime.dispose().await
     }
+}
+
+/// Whether a session can work in a directory.
+async fn usable(cwd: &str) -> Result<(), OpenError> {
+    let problem = match tokio::fs::metadata(cwd).await {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "it is no directory; name one".to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            "it does not exist; make it, or name another".to_owned()
+        }
+        Err(error) => format!("{error}; name another"),
+    };
+    Err(OpenError::Directory {
+        cwd: brief(cwd),
+        problem,
+    })
 }
 
 fn file(folder: &Path, id: &str) -> PathBuf {

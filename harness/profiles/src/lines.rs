@@ -1,4 +1,4 @@
-//! Lines of bounded length from a stream.
+//! Lines of bounded length from a stream, and what is told of them.
 
 use std::io;
 
@@ -6,6 +6,17 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
 /// The most bytes that a line from a client may have, its end not counted.
 pub(crate) const LONGEST: usize = 16 << 20;
+
+/// The most characters of an error that may quote what a client sent.
+const BRIEF: usize = 300;
+
+/// Words that may quote what a client sent, in a length that is fit for an answer.
+pub(crate) fn brief(words: &str) -> String {
+    match words.char_indices().nth(BRIEF) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words.to_owned(),
+    }
+}
 
 /// A line, or what stands in its place.
 #[derive(Debug, PartialEq, Eq)]

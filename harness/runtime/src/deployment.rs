@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use dsh_lsp_stdio::LspStdioConfig;
 use dsh_tool_lsp::ToolLspConfig;
+use dsh_tools::nearest;
 
 use crate::DeploymentError;
-use crate::row::{self, PluginName, RowConfig, nearest, quoted, unknown_key};
+use crate::row::{self, PluginName, RowConfig, quoted, unknown_key};
 use crate::yaml::{self, Entry, Node, Place, Tree};
 
 /// The keys of a row.
@@ -192,6 +193,14 @@ impl<'a> RawRow<'a> {
                 at,
                 format!("`config` of {plugin} must be a table, and this is {kind}"),
             ));
+        }
+        if let Some(node) = node
+            && let Some((path, written)) = node.not_finite()
+            && !row::takes_not_finite(plugin, &path)
+        {
+            let key = quoted(&path.join("."));
+            let problem = format!("{plugin}: {key} must be a finite number, not {written}");
+            return Err((node.place(&path, false), problem));
         }
         let config = row::configure(plugin, value).map_err(|problem| {
             let at = node.map_or(self.at, |node| node.place(&problem.path, problem.of_key));

@@ -4,7 +4,7 @@ use dsh_code_mode::CodeModeConfig;
 use dsh_lsp_stdio::LspStdioConfig;
 use dsh_tool_fs::{ReadBeforeWriteConfig, ToolFsConfig};
 use dsh_tool_lsp::ToolLspConfig;
-use dsh_tools::TimeoutPolicyConfig;
+use dsh_tools::{TimeoutPolicyConfig, nearest};
 use dsh_workspace_context::WorkspaceContextConfig;
 use schemars::schema_for;
 use serde_json::Value;
@@ -248,6 +248,12 @@ pub(crate) fn configure(plugin: PluginName, value: Value) -> Result<RowConfig, C
     })
 }
 
+/// Whether a number that is not finite means something at this key: a budget that switches off
+/// (INS-11).
+pub(crate) fn takes_not_finite(plugin: PluginName, path: &[String]) -> bool {
+    plugin == PluginName::WorkspaceContext && path == ["maxBytes"]
+}
+
 fn out_of_range(key: &str, error: &dyn std::fmt::Display) -> ConfigProblem {
     ConfigProblem {
         path: vec![key.to_owned()],
@@ -361,24 +367,4 @@ pub(crate) fn quoted(name: &str) -> String {
         None => format!("{name:?}"),
         Some((end, _)) => format!("{:?}…", &name[..end]),
     }
-}
-
-/// The name that a misspelt one was probably meant to be.
-pub(crate) fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The distance costs time in the product of the lengths; no name is that long.
-    if name.len() > 128 {
-        return None;
-    }
-    let spelling = name.to_lowercase();
-    names
-        .into_iter()
-        .map(|known| {
-            (
-                strsim::damerau_levenshtein(&spelling, &known.to_lowercase()),
-                known,
-            )
-        })
-        .filter(|(distance, known)| *distance <= 1 + known.chars().count() / 4)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
 }

@@ -425,6 +425,50 @@ fn a_deployment_can_be_put_together_in_code() {
     assert_eq!(configs(&made), configs(&read)[..5]);
 }
 
+/// INS-11: a budget that is not finite is one; every other key takes finite numbers alone.
+#[test]
+fn a_number_that_is_not_finite_switches_instructions_off_and_is_nothing_else() {
+    for written in [".nan", ".NaN", ".inf", "-.inf"] {
+        let text = format!("- name: dsh-workspace-context\n  config: {{maxBytes: {written}}}\n");
+        let RowConfig::WorkspaceContext(config) = parse(&text).rows()[0].config().clone() else {
+            panic!("it is that row")
+        };
+        assert!(
+            !config.max_bytes.is_finite(),
+            "{written}: {}",
+            config.max_bytes
+        );
+    }
+    wrong_at(
+        "- name: dsh-workspace-context\n  config: {maxBytes: 1, maxSourceBytes: .inf}\n",
+        2,
+        41,
+        &["maxSourceBytes", "finite", ".inf"],
+    );
+    wrong_at(
+        "- name: dsh-workspace-context\n  config: {maxBytes: 1, dshHome: .nan}\n",
+        2,
+        34,
+        &["dshHome", "finite"],
+    );
+    wrong_at(
+        "- name: dsh-tool-fs\n  config: {limit: .nan}\n",
+        2,
+        19,
+        &["limit", "finite", ".nan"],
+    );
+    let server = "- name: dsh-lsp-stdio\n  config:\n    servers:\n      toy:\n        command: t\n        \
+                  extensionToLanguage: {.toy: toy}\n        initializationOptions: {a: [1, .nan]}\n";
+    let error = wrong(server);
+    assert_eq!(error.line(), 7, "{error}");
+    assert!(
+        error.problem().contains("initializationOptions.a.1"),
+        "{error}"
+    );
+    let error = wrong("- name: .nan\n");
+    assert!(error.problem().contains("a number"), "{error}");
+}
+
 /// The committed reference is what the types say.
 #[test]
 fn the_reference_of_the_configuration_is_current() {

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::budget::BudgetBreach;
-use serde_saphyr::{Error, Location, Spanned};
+use serde_saphyr::{Error, Location, NonFiniteFloatPolicy, Spanned};
 
 /// The deepest nesting that is read, in lists and tables: reading is recursive, and a thread that is
 /// not the first one of its process has 2 MB of stack.
@@ -44,6 +44,8 @@ pub(crate) struct Node {
 pub(crate) enum Tree {
     /// Null, a boolean, a number or a string.
     Scalar(Value),
+    /// A number that JSON has none for, as YAML writes it: `.nan`, `.inf` or `-.inf`.
+    NotFinite(&'static str),
     List(Vec<Node>),
     Table(Vec<Entry>),
 }
@@ -69,6 +71,7 @@ pub(crate) fn read(text: &str) -> Result<Node, SyntaxError> {
         strict_booleans: true,
         leading_zero_numbers_as_strings: true,
         underscored_numbers_as_strings: true,
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
         budget: serde_saphyr::budget! {
             max_depth: MAX_DEPTH,
@@ -79,10 +82,31 @@ pub(crate) fn read(text: &str) -> Result<Node, SyntaxError> {
 }
 
 impl Node {
-    /// The value without its places.
+    /// The first number in it that is not finite, with the keys that lead there.
+    pub(crate) fn not_finite(&self) -> Option<(Vec<String>, &'static str)> {
+        let below = |step: String, node: &Self| {
+            let (mut path, written) = node.not_finite()?;
+            path.insert(0, step);
+            Some((path, written))
+        };
+        match &self.tree {
+            Tree::Scalar(_) => None,
+            Tree::NotFinite(written) => Some((Vec::new(), written)),
+            Tree::List(items) => items
+                .iter()
+                .enumerate()
+                .find_map(|(index, node)| below(index.to_string(), node)),
+            Tree::Table(entries) => entries
+                .iter()
+                .find_map(|entry| below(entry.key.clone(), &entry.node)),
+        }
+    }
+
+    /// The value without its places. A number that is not finite is the string that writes it.
     pub(crate) fn to_value(&self) -> Value {
         match &self.tree {
             Tree::Scalar(value) => value.clone(),
+            Tree::NotFinite(written) => (*written).into(),
             Tree::List(items) => items.iter().map(Self::to_value).collect(),
             Tree::Table(entries) => Value::Object(
                 entries
@@ -98,7 +122,7 @@ impl Node {
         match &self.tree {
             Tree::Scalar(Value::Null) => "nothing",
             Tree::Scalar(Value::Bool(_)) => "a boolean",
-            Tree::Scalar(Value::Number(_)) => "a number",
+            Tree::Scalar(Value::Number(_)) | Tree::NotFinite(_) => "a number",
             Tree::Scalar(_) => "a string",
             Tree::List(_) => "a list",
             Tree::Table(_) => "a table",
@@ -133,7 +157,7 @@ impl Node {
                 let item = items.get(step.parse::<usize>().ok()?)?;
                 Some((item.at, item))
             }
-            Tree::Scalar(_) => None,
+            Tree::Scalar(_) | Tree::NotFinite(_) => None,
         }
     }
 }
@@ -184,8 +208,12 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Tree, E> {
-        let number = Number::from_f64(value).ok_or_else(|| E::custom("not a finite number"))?;
-        Ok(Tree::Scalar(number.into()))
+        Ok(match Number::from_f64(value) {
+            Some(number) => Tree::Scalar(number.into()),
+            None if value.is_nan() => Tree::NotFinite(".nan"),
+            None if value > 0.0 => Tree::NotFinite(".inf"),
+            None => Tree::NotFinite("-.inf"),
+        })
     }
 
     fn visit_str<E: de::Error>(self, value: &str) -> Result<Tree, E> {

@@ -34,7 +34,7 @@ struct Head {
 #[non_exhaustive]
 pub enum StoreError {
     /// The system refused something.
-    #[error("{}: could not be {doing}: {source}. {}", .path.display(), way_out(.source))]
+    #[error("{}: could not be {doing}: {source}. {}", .path.display(), way_out(.doing, .source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -109,14 +109,20 @@ pub enum StoreError {
     Stopped,
 }
 
-fn way_out(error: &io::Error) -> &'static str {
+fn way_out(doing: &str, error: &io::Error) -> &'static str {
     match error.kind() {
+        io::ErrorKind::InvalidFilename => "Choose a shorter name",
+        io::ErrorKind::NotADirectory => "A part of the path is no folder; choose another place",
+        io::ErrorKind::IsADirectory => "It is a folder; name a file",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "Free some space; what is missing is written with the next step"
         }
         io::ErrorKind::NotFound => "Check the path; the folder must exist",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "Choose a place that may be written to"
+        }
+        _ if matches!(doing, "created" | "opened" | "locked" | "read") => {
+            "Check the path and the disk, or choose another place"
         }
         _ => "Check the disk; what is missing is written with the next step",
     }

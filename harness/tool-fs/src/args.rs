@@ -21,6 +21,24 @@ pub(crate) fn file_path(arguments: &Value) -> Option<&str> {
     arguments.get("file_path")?.as_str()
 }
 
+/// The last line that can be asked for: beyond it numbers of JSON are no longer exact, and no file
+/// has so many lines.
+const LAST: u64 = (1 << 53) - 1;
+
+/// Whether a `read`'s `offset` is a line that a file can have; else, what is wrong with it. What is
+/// no positive integer is the schema's to refuse.
+pub(crate) fn check_offset(arguments: &Value) -> Result<(), String> {
+    match arguments.get("offset") {
+        Some(Value::Number(number)) if integer(&Value::Number(number.clone())) > Some(LAST) => {
+            Err(format!(
+                "\"offset\" must be at most {LAST}, not {number}; the last line of each read says \
+                 how many lines the file has"
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Which lines a `read` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
@@ -42,7 +60,7 @@ impl Range {
     }
 }
 
-/// `10.0` is the same number as `10` in JSON, and one beyond 64 bits is beyond any file.
+/// `10.0` is the same number as `10` in JSON. One beyond 64 bits is the greatest of these.
 pub(crate) fn integer(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64().filter(|number| *number >= 0.0)?;

@@ -125,6 +125,10 @@ impl Tool for ReadTool {
         )
     }
 
+    fn check_arguments(&self, arguments: &Value) -> Result<(), String> {
+        args::check_offset(arguments)
+    }
+
     async fn execute(&self, arguments: Value, context: ExecContext) -> Result<Value, ToolError> {
         let given = args::text(&arguments, "file_path");
         let range = Range::of(&arguments, &self.config);

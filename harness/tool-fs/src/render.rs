@@ -52,10 +52,8 @@ pub(crate) struct EditValue {
 
 /// The envelope of a `read` that was asked for at most `limit` lines.
 pub(crate) fn read(value: &ReadValue, limit: u64) -> String {
-    let mut text = format!(
-        "<path>{}</path>\n<type>file</type>\n<content>\n",
-        value.path
-    );
+    let path = shown(&value.path);
+    let mut text = format!("<path>{path}</path>\n<type>file</type>\n<content>\n");
     for Line { number, text: line } in &value.lines {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{number}: {line}");
@@ -82,12 +80,38 @@ fn footer(value: &ReadValue, limit: u64) -> String {
     }
 }
 
+/// A path as it stands in an answer: on one line, and closing no tag of the envelope. Only a name that
+/// holds such things is written in another way than it is.
+fn shown(path: &str) -> String {
+    let mut shown = String::with_capacity(path.len());
+    for (at, c) in path.char_indices() {
+        if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {
+            shown.extend(c.escape_default());
+        } else if c == '/' && shown.trim_end().ends_with('<') && names_a_tag(&path[at + 1..]) {
+            shown.push_str(r"\/");
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Whether what follows `</` is a tag of the envelope, in any case and with blanks in it.
+fn names_a_tag(rest: &str) -> bool {
+    let rest = rest.trim_start();
+    ["path", "type", "content"].into_iter().any(|tag| {
+        rest.get(..tag.len())
+            .is_some_and(|name| name.eq_ignore_ascii_case(tag))
+    })
+}
+
 pub(crate) fn write(value: &WriteValue) -> String {
     let WriteValue {
         path,
         bytes,
         created,
     } = value;
+    let path = shown(path);
     let count = counted(*bytes, "byte", "bytes");
     if *created {
         format!("Created {path} with {count}.")
@@ -99,7 +123,7 @@ pub(crate) fn write(value: &WriteValue) -> String {
 pub(crate) fn edit(value: &EditValue) -> String {
     let count = counted(value.replacements, "place", "places");
     let lines = listed(&value.lines, value.replacements);
-    format!("Edited {} in {count}, now at {lines}.", value.path)
+    format!("Edited {} in {count}, now at {lines}.", shown(&value.path))
 }
 
 /// `line 3`, or `lines 3, 7 and 12 more`: the first places, of `count` in all.
@@ -146,6 +170,56 @@ mod tests {
             "<path>/w/README.md</path>\n<type>file</type>\n<content>\n1: text\n2: \n\n\
              (Showing lines 1-2 of 75. Use offset=3 to continue.)\n</content>"
         );
+    }
+
+    /// RUN-8: a name cannot end the envelope, nor begin a line in it.
+    #[test]
+    fn a_path_stays_on_its_line_and_in_its_tag() {
+        for (path, expected) in [
+            ("/w/é 日 <a>.txt", "/w/é 日 <a>.txt"),
+            ("/w/a<b/c", "/w/a<b/c"),
+            ("/w/a\nb\r\tc", r"/w/a\nb\r\tc"),
+            (
+                "/w/\u{1b}[31m\u{2028}\u{85}",
+                r"/w/\u{1b}[31m\u{2028}\u{85}",
+            ),
+            ("/w/x</path>", r"/w/x<\/path>"),
+            ("/w/x< / PaTh >", r"/w/x< \/ PaTh >"),
+            ("/w/x</content></type>", r"/w/x<\/content><\/type>"),
+            ("/w/a<\n/path>", r"/w/a<\n/path>"),
+            ("/w/a</pa", "/w/a</pa"),
+            ("<", "<"),
+            ("/w/<///path>", r"/w/<///path>"),
+        ] {
+            let value = ReadValue {
+                path: path.to_owned(),
+                ..value(1..=1, 1)
+            };
+            let text = read(&value, 1);
+            assert_eq!(
+                text.lines().next(),
+                Some(&*format!("<path>{expected}</path>"))
+            );
+            assert_eq!(
+                text.matches("</").count(),
+                3 + expected.matches("</").count()
+            );
+            let edited = edit(&EditValue {
+                path: path.to_owned(),
+                replacements: 1,
+                lines: vec![1],
+            });
+            assert_eq!(
+                edited,
+                format!("Edited {expected} in 1 place, now at line 1.")
+            );
+            let written = WriteValue {
+                path: path.to_owned(),
+                bytes: 1,
+                created: true,
+            };
+            assert_eq!(write(&written), format!("Created {expected} with 1 byte."));
+        }
     }
 
     /// RUN-8

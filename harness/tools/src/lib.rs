@@ -32,5 +32,6 @@ pub use pipeline::{
 pub use plugin::ToolsPlugin;
 pub use registry::{RegisterError, StageHandle, ToolHandle, ToolRegistry};
 pub use result::{PostExecuted, ResultReady, ToolResult};
+pub use schema::nearest;
 pub use timeout::{TimeoutPolicyConfig, TimeoutPolicyPlugin};
 pub use token::ExecToken;

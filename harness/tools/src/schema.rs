@@ -156,11 +156,9 @@ fn unknown(property: &str, known: &[String]) -> String {
     }
 }
 
-/// The candidate that a misspelt `name` was probably meant to be.
-pub(crate) fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+/// The candidate that a misspelt `name` was probably meant to be. Case does not count; a name that is
+/// longer than 128 bytes is near to none.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The distance costs time in the product of the lengths; no name is that long.
     if name.len() > 128 {
         return None;

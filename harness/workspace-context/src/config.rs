@@ -23,7 +23,7 @@ pub struct WorkspaceContextConfig {
     #[serde(default = "default_markers", deserialize_with = "keys::markers")]
     pub project_root_markers: Vec<String>,
     /// How long one message of instructions is at most, in bytes of UTF-8, its frame included. Zero,
-    /// negative and not finite numbers switch instructions off (INS-11).
+    /// negative and not finite numbers (`.nan`, `.inf`) switch instructions off (INS-11).
     #[serde(deserialize_with = "keys::max_bytes")]
     pub max_bytes: f64,
     /// How large one instruction file may be, in bytes (INS-13).
@@ -295,7 +295,16 @@ impl<'de> Visitor<'de> for Number {
 
     refuse!(all);
     refuse!(list);
-    refuse!(visit_str: &str);
+
+    /// JSON has no numbers that are not finite; they come as YAML writes them.
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<f64, E> {
+        match value {
+            ".nan" => Ok(f64::NAN),
+            ".inf" => Ok(f64::INFINITY),
+            "-.inf" => Ok(f64::NEG_INFINITY),
+            _ => Err(E::custom(refused(self.about(), format_args!("{value:?}")))),
+        }
+    }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<f64, E> {
         Ok(value)

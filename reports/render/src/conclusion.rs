@@ -320,6 +320,15 @@ impl fmt::Display for Conclusion {
             f.write_str(word)?;
             counted(f, notes, "note")
         };
+        // Above it the notes of cases are counted; several cases may note one clause.
+        let noted = |f: &mut fmt::Formatter<'_>, word: &str, clauses: u64| {
+            f.write_str(word)?;
+            match clauses {
+                0 => Ok(()),
+                1 => f.write_str(", notes on 1 clause"),
+                clauses => write!(f, ", notes on {clauses} clauses"),
+            }
+        };
         match self {
             Self::Qualified { notes } => with_notes(f, "QUALIFIED", *notes),
             Self::QualifiedWithSettings { settings, notes } => {
@@ -336,12 +345,12 @@ impl fmt::Display for Conclusion {
             }
             Self::Partial { notes } => with_notes(f, "SELECTED PROBES HOLD", *notes),
             Self::Conforms { notes, known } => {
-                with_notes(f, "CONFORMS", *notes)?;
+                noted(f, "CONFORMS", *notes)?;
                 counted(f, *known, "known failure")
             }
             Self::DoesNotConform { musts } => write!(f, "DOES NOT CONFORM: {}", musts.join(", ")),
             Self::SelectionHolds { notes, known } => {
-                with_notes(f, "SELECTED CASES HOLD", *notes)?;
+                noted(f, "SELECTED CASES HOLD", *notes)?;
                 counted(f, *known, "known failure")
             }
             Self::Noticed { mutants: 1 } => f.write_str("NO SURVIVOR, 1 mutant killed"),

@@ -69,7 +69,7 @@ fn a_harness_conforms_breaks_clauses_or_was_asked_in_part() {
     ]);
     assert_eq!(
         good.conclusion.to_string(),
-        "CONFORMS, 1 note, 1 known failure"
+        "CONFORMS, notes on 1 clause, 1 known failure"
     );
     let mut some = good.clone();
     some.conclude(&clauses(), Selection::Some);

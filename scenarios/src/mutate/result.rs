@@ -78,6 +78,16 @@ impl<'a> Mutation<'a> {
     }
 }
 
+/// Whether it takes a process between harness and server.
+fn between(life: Life) -> bool {
+    !matches!(life, Life::AtLoad | Life::Shell | Life::CancelSwallowed)
+}
+
+/// Whether a process stands between harness and server in a run of this mutant.
+pub(super) fn stands_between(mutant: &Mutant) -> bool {
+    !mutant.wire.is_empty() || mutant.life.iter().copied().any(between)
+}
+
 impl Drop for Mutation<'_> {
     fn drop(&mut self) {
         for mut child in self.state().started.drain(..) {
@@ -97,12 +107,10 @@ impl Tampering for Mutation<'_> {
             let words: Vec<String> = argv.iter().map(|word| shell_word(word)).collect();
             return vec!["/bin/sh".to_owned(), "-c".to_owned(), words.join(" ")];
         }
-        let between =
-            |life: &&Life| !matches!(life, Life::AtLoad | Life::Shell | Life::CancelSwallowed);
-        let life: Vec<Life> = self.mutant.life.iter().filter(between).copied().collect();
-        if self.mutant.wire.is_empty() && life.is_empty() {
+        if !stands_between(self.mutant) {
             return argv;
         }
+        let life = self.mutant.life.iter().copied().filter(|life| between(*life)).collect();
         let spec = Spec {
             wire: self.mutant.wire.clone(),
             life,

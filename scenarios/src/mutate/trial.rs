@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::form::{Mutant, Spec};
 use super::load::Mutants;
-use super::result::{Mutation, through};
+use super::result::{Mutation, stands_between, through};
 use crate::format::{Case, Count};
 use crate::run::{CaseResult, Observer, Setup, Tampering, run_case};
 use crate::subject::{CallError, SubjectSource};
@@ -181,21 +181,31 @@ pub async fn run(
 ) -> Power {
     let fit = baseline(&cases, Arc::clone(&source), &setup, jobs, None).await;
     // What stands between must not be noticed by itself.
-    let through_used = mutants.iter().any(|(_, mutant)| stands_between(mutant));
-    let through = if through_used {
-        let passing: Vec<_> = cases
-            .iter()
-            .filter(|case| fit.contains_key(&case.id))
-            .cloned()
-            .collect();
+    let between: Vec<&Mutant> = mutants
+        .iter()
+        .map(|(_, mutant)| mutant)
+        .filter(|mutant| stands_between(mutant))
+        .collect();
+    let passing: Vec<_> = cases
+        .iter()
+        .filter(|case| fit.contains_key(&case.id))
+        .cloned()
+        .collect();
+    let passing = needed(between, &passing);
+    let through = if passing.is_empty() {
+        HashMap::new()
+    } else {
         let nothing: Arc<dyn Tampering> = Arc::new(Nothing {
             executable: setup.executable.clone(),
         });
         let source = Arc::clone(&source);
         baseline(&passing, source, &setup, jobs, Some(nothing)).await
-    } else {
-        HashMap::new()
     };
+    let opaque: HashSet<String> = passing
+        .iter()
+        .filter(|case| !through.contains_key(&case.id))
+        .map(|case| case.id.clone())
+        .collect();
     let unfit = cases
         .iter()
         .filter(|case| !fit.contains_key(&case.id))
@@ -204,11 +214,6 @@ pub async fn run(
     let mut cases: Vec<Arc<Case>> = cases;
     cases.retain(|case| fit.contains_key(&case.id));
     cases.sort_by_key(|case| (fit[&case.id], case.id.clone()));
-    let opaque = cases
-        .iter()
-        .filter(|case| !through.contains_key(&case.id))
-        .map(|case| case.id.clone())
-        .collect();
     let shared = Arc::new(Shared {
         cases,
         fit,
@@ -239,16 +244,11 @@ pub async fn run(
     let mut opaque: Vec<String> = shared.opaque.iter().cloned().collect();
     opaque.sort();
     Power {
-        opaque: if through_used { opaque } else { Vec::new() },
+        opaque,
         results: results.into_iter().map(|(_, result)| result).collect(),
         unfit,
         interrupted: shared.setup.cancel.is_cancelled(),
     }
-}
-
-/// Whether a process stands between harness and server.
-fn stands_between(mutant: &Mutant) -> bool {
-    !mutant.wire.is_empty() || !mutant.life.is_empty()
 }
 
 /// Stands between and does nothing.
@@ -280,7 +280,8 @@ impl Tampering for Nothing {
     }
 }
 
-/// What the cases that pass take.
+/// What the cases that pass take. One that does not pass beside others gets a second chance alone: a
+/// machine that is busy takes from a case the time it has, and which one that hits is chance.
 async fn baseline(
     cases: &[Arc<Case>],
     source: Arc<dyn SubjectSource>,
@@ -298,16 +299,62 @@ async fn baseline(
     }
     let mut passing = Passing(HashMap::new());
     let setup = Arc::new(setup.clone());
-    crate::run::run(
-        cases.iter().cloned(),
-        source,
-        setup,
-        tampering,
-        jobs,
-        &mut passing,
-    )
-    .await;
+    for jobs in [jobs, 1] {
+        let left: Vec<_> = cases
+            .iter()
+            .filter(|case| !passing.0.contains_key(&case.id))
+            .cloned()
+            .collect();
+        let (source, setup) = (Arc::clone(&source), Arc::clone(&setup));
+        crate::run::run(left, source, setup, tampering.clone(), jobs, &mut passing).await;
+    }
     passing.0
+}
+
+/// The cases that these mutants are tried on, in their order: those that should notice one of them,
+/// and others that might.
+pub fn needed<'a>(
+    mutants: impl IntoIterator<Item = &'a Mutant>,
+    cases: &[Arc<Case>],
+) -> Vec<Arc<Case>> {
+    let mut ids = HashSet::new();
+    for mutant in mutants {
+        let (naming, others) = candidates(cases, mutant);
+        ids.extend(naming.into_iter().chain(others).map(|case| case.id.clone()));
+    }
+    let is_needed = |case: &&Arc<Case>| ids.contains(&case.id);
+    cases.iter().filter(is_needed).cloned().collect()
+}
+
+/// The cases for a mutant: those that should notice, and others that might.
+fn candidates(cases: &[Arc<Case>], mutant: &Mutant) -> (Vec<Arc<Case>>, Vec<Arc<Case>>) {
+    if !mutant.scenarios.is_empty() {
+        let patterns = mutant.scenarios.iter();
+        let patterns: Vec<_> = patterns
+            .filter_map(|p| glob::Pattern::new(p).ok())
+            .collect();
+        let fits = |case: &&Arc<Case>| patterns.iter().any(|pattern| pattern.matches(&case.id));
+        return (cases.iter().filter(fits).cloned().collect(), Vec::new());
+    }
+    let names = |case: &Arc<Case>| {
+        let clauses = &case.scenario.clauses;
+        clauses.iter().any(|clause| mutant.breaks.contains(clause))
+    };
+    let (naming, rest): (Vec<_>, Vec<_>) = cases.iter().cloned().partition(names);
+    // A clause that no case names is judged by a monitor, in any case of its profiles.
+    let clauses = mutant.breaks.iter();
+    let profiles: BTreeSet<Profile> = clauses
+        .filter_map(|clause| Clauses::embedded().find(clause).ok())
+        .flat_map(|clause| clause.profiles.iter().copied())
+        .collect();
+    let rest = rest
+        .into_iter()
+        .filter(|case| profiles.contains(&case.scenario.profile));
+    // Where no server is started there are no messages to tamper with.
+    let (with, without): (Vec<_>, Vec<_>) =
+        rest.partition(|case| case.scenario.processes != Some(Count::Exactly(0)));
+    let rest = with.into_iter().chain(without).take(OTHERS).collect();
+    (naming, rest)
 }
 
 struct Shared {
@@ -331,38 +378,12 @@ enum Said {
 }
 
 impl Shared {
-    /// The cases for a mutant: those that should notice, and others that might.
+    /// The cases for a mutant, without those that notice a process between by itself.
     fn candidates(&self, mutant: &Mutant) -> (Vec<Arc<Case>>, Vec<Arc<Case>>) {
         let between = stands_between(mutant);
         let usable = |case: &&Arc<Case>| !between || !self.opaque.contains(&case.id);
         let cases: Vec<Arc<Case>> = self.cases.iter().filter(usable).cloned().collect();
-        let names = |case: &Arc<Case>| {
-            let clauses = &case.scenario.clauses;
-            clauses.iter().any(|clause| mutant.breaks.contains(clause))
-        };
-        if !mutant.scenarios.is_empty() {
-            let fits = |case: &Arc<Case>| {
-                mutant.scenarios.iter().any(|pattern| {
-                    glob::Pattern::new(pattern).is_ok_and(|pattern| pattern.matches(&case.id))
-                })
-            };
-            return (cases.into_iter().filter(fits).collect(), Vec::new());
-        }
-        let (naming, rest): (Vec<_>, Vec<_>) = cases.into_iter().partition(names);
-        // A clause that no case names is judged by a monitor, in any case of its profiles.
-        let clauses = mutant.breaks.iter();
-        let profiles: BTreeSet<Profile> = clauses
-            .filter_map(|clause| Clauses::embedded().find(clause).ok())
-            .flat_map(|clause| clause.profiles.iter().copied())
-            .collect();
-        let rest = rest
-            .into_iter()
-            .filter(|case| profiles.contains(&case.scenario.profile));
-        // Where no server is started there are no messages to tamper with.
-        let (with, without): (Vec<_>, Vec<_>) =
-            rest.partition(|case| case.scenario.processes != Some(Count::Exactly(0)));
-        let rest = with.into_iter().chain(without).take(OTHERS).collect();
-        (naming, rest)
+        candidates(&cases, mutant)
     }
 
     /// None if the run was ended before anything was found out.

@@ -30,8 +30,8 @@ pub enum SnapshotMismatch {
     },
     /// There is no snapshot yet.
     #[error(
-        "there is no {file} yet; `cargo insta test --review -p dsh-scenarios` writes those of the \
-         project's suite; it would hold\n{text}"
+        "there is no {file} yet; --accept writes it beside a scenario file that is named, and \
+         `cargo insta test --review -p dsh-scenarios` into the project's suite; it would hold\n{text}"
     )]
     Missing {
         /// The snapshot file, below the suite's folder.
@@ -153,6 +153,13 @@ impl Snapshots {
             (Some(_), None) => Err(SnapshotMismatch::Unused { file }),
         }
     }
+}
+
+/// A snapshot file with this text, of a case of that scenario file.
+pub fn snapshot_file(source: &str, text: &str) -> String {
+    // As YAML has a string, whatever the path is.
+    let source = serde_json::Value::from(source);
+    format!("---\nsource: {source}\n---\n{text}\n")
 }
 
 /// What stands behind the header.

@@ -1,7 +1,6 @@
 //! One prompt on the command line.
 
 use std::io::Read as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use dsh_harness::agent::Agent;
@@ -13,7 +12,7 @@ use super::model::Chosen;
 use super::{Args, usage};
 use crate::cli::Global;
 use crate::exit::Exit;
-use crate::output::{Printed, complain, print, say_of_others};
+use crate::output::{Printed, complain, print, print_of_others};
 use crate::shell::Shell;
 use crate::signals::Interruption;
 
@@ -143,22 +142,31 @@ async fn answer(
         complain(&format!("error: the session was not kept whole: {error}"));
         return Exit::NotCarriedOut;
     }
-    if args.json && !out.print(&ending(&answered)) && !out.failed() {
-        return Exit::Fine;
+    if args.json {
+        out.print(&ending(&answered));
+        if let Some(exit) = unread(out.ended()) {
+            return exit;
+        }
+        return told(&answered, models);
     }
     let exit = told(&answered, models);
     if exit != Exit::Fine {
         return exit;
     }
-    if out.failed() {
-        return Exit::NotCarriedOut;
-    }
-    if args.json {
-        return Exit::Fine;
-    }
-    match say_of_others(answered.answer.trim_end_matches('\n')) {
-        Ok(()) => Exit::Fine,
-        Err(_) => Exit::NotCarriedOut,
+    let printed = print_of_others(answered.answer.trim_end_matches('\n'));
+    unread(printed).unwrap_or(Exit::Fine)
+}
+
+/// The status where what was printed has not arrived. An answer is not to be had a second time, so a
+/// reader that is gone is told of too.
+fn unread(printed: Printed) -> Option<Exit> {
+    match printed {
+        Printed::Whole => None,
+        Printed::Unread => {
+            complain("error: the answer was not read to its end: the reader of stdout is gone");
+            Some(Exit::NotCarriedOut)
+        }
+        Printed::Failed => Some(Exit::NotCarriedOut),
     }
 }
 
@@ -199,33 +207,22 @@ fn status(code: &str) -> Exit {
 
 /// Lines on stdout, until nobody reads any more or it cannot be written.
 #[derive(Default)]
-struct Lines {
-    stopped: AtomicBool,
-    failed: AtomicBool,
-    one_at_a_time: Mutex<()>,
-}
+struct Lines(Mutex<Option<Printed>>);
 
 impl Lines {
     /// Prints a line; false once that is not possible any more.
     fn print(&self, line: &str) -> bool {
-        let _held = self
-            .one_at_a_time
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if self.stopped.load(Ordering::Acquire) {
-            return false;
+        let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.is_none() {
+            *ended = Some(print(line)).filter(|printed| *printed != Printed::Whole);
         }
-        let printed = print(line);
-        if printed != Printed::Whole {
-            self.stopped.store(true, Ordering::Release);
-            self.failed
-                .store(printed == Printed::Failed, Ordering::Release);
-        }
-        printed == Printed::Whole
+        ended.is_none()
     }
 
-    fn failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
+    /// What became of them.
+    fn ended(&self) -> Printed {
+        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.unwrap_or(Printed::Whole)
     }
 }
 

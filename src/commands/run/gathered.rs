@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dsh_reports::{Case, Place, TranscriptRef, Verdict, around};
 use dsh_scenarios::format;
 use dsh_scenarios::run::{CaseResult, Known, Observer};
-use dsh_scenarios::suite::Snapshots;
+use dsh_scenarios::suite::{Snapshots, snapshot_file, snapshot_text};
 use dsh_transcript::{Event, jsonl};
 
 use super::clauses::level_of;
@@ -41,6 +41,8 @@ pub(super) struct How {
     pub(super) known: Known,
     /// The texts that rendered texts are held against; none for a harness with words of its own.
     pub(super) texts: Option<Snapshots>,
+    /// Whether texts that are not held by a snapshot become one.
+    pub(super) accept: bool,
     pub(super) line: Line,
 }
 
@@ -81,6 +83,31 @@ impl Gathered {
             clauses: case.scenario.clauses.clone(),
             ..CaseResult::bare(&*case.id, Verdict::NotApplicable, message)
         });
+    }
+
+    /// Writes the texts of a case that went well beside its scenario, if that is asked for and they
+    /// are not there already; whether it did.
+    fn accepted(&self, texts: &Snapshots, case: &format::Case, result: &CaseResult) -> bool {
+        let went_well = matches!(result.verdict, Verdict::Pass | Verdict::Note);
+        if !self.how.accept || !went_well {
+            return false;
+        }
+        let held = texts.hold(&case.id, &result.snapshots);
+        let (Err(_), Some(text)) = (held, snapshot_text(&result.snapshots)) else {
+            return false;
+        };
+        let name = case.id.rsplit('/').next().unwrap_or(&case.id);
+        let file = Path::new(&case.file).with_file_name(format!("{name}.snap"));
+        match std::fs::write(&file, snapshot_file(&case.file, &text)) {
+            Ok(()) => {
+                complain(&format!("{} is written", file.display()));
+                true
+            }
+            Err(error) => {
+                complain(&format!("error: cannot write {}: {error}", file.display()));
+                false
+            }
+        }
     }
 
     fn case(&self, result: CaseResult) -> Case {
@@ -136,7 +163,9 @@ impl Gathered {
 
 impl Observer for Gathered {
     fn ended(&mut self, mut result: CaseResult) {
-        if let (Some(texts), Some(case)) = (&self.how.texts, self.wanted.get(&result.id)) {
+        if let (Some(texts), Some(case)) = (&self.how.texts, self.wanted.get(&result.id))
+            && !self.accepted(texts, case, &result)
+        {
             texts.judge(case, &mut result);
         }
         self.how.known.apply(&mut result);

@@ -1,6 +1,6 @@
 //! `run --mutants`: whether the suite notices a harness that breaks clauses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,9 +15,6 @@ use super::clauses::{of_a_harness, reference};
 use super::selection::{Refused, nearest};
 use super::{Ended, Plan, default_jobs};
 use crate::signals::Interruption;
-
-/// How many cases about other clauses a few mutants are tried on.
-const OTHERS: usize = 30;
 
 /// Mutants to run, each with its file, and those that are not.
 #[derive(Debug)]
@@ -74,25 +71,11 @@ impl Mutated {
         })
     }
 
-    /// Leaves of the cases those that can be expected to notice one of the mutants, and some
-    /// others: for a few mutants it is not worth running all of them first.
+    /// Leaves of the cases those that one of the mutants is tried on: for a few mutants it is not
+    /// worth running all of them first.
     fn narrow(&self, cases: &mut Vec<Arc<Case>>) {
-        let mutants = || self.mutants.iter().map(|(_, mutant)| mutant);
-        let breaks: BTreeSet<&str> = mutants()
-            .flat_map(|mutant| &mutant.breaks)
-            .map(String::as_str)
-            .collect();
-        // One that names its scenarios by itself may name any.
-        if mutants().any(|mutant| !mutant.scenarios.is_empty()) {
-            return;
-        }
-        let mut others = 0;
-        cases.retain(|case| {
-            let mut clauses = case.scenario.clauses.iter();
-            let names = clauses.any(|clause| breaks.contains(clause.as_str()));
-            others += usize::from(!names);
-            names || others <= OTHERS
-        });
+        let mutants = self.mutants.iter().map(|(_, mutant)| mutant);
+        *cases = mutate::needed(mutants, cases);
     }
 }
 
@@ -151,14 +134,14 @@ impl Plan {
         }
         if !power.unfit.is_empty() {
             run.remarks.push(format!(
-                "Cases that do not pass without any mutant, and so notice none: {}.",
+                "Cases that do not pass without any mutant, not alone either, and so notice none: {}.",
                 power.unfit.join(", ")
             ));
         }
         if !power.opaque.is_empty() {
             run.remarks.push(format!(
-                "Cases that do not pass either when what tampers does nothing, and so notice no \
-                 mutant of the wire or of processes: {}.",
+                "Cases that do not pass, not alone either, when what tampers does nothing, and so \
+                 notice no mutant of the wire or of processes: {}.",
                 power.opaque.join(", ")
             ));
         }

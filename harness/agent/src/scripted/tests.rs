@@ -325,3 +325,49 @@ fn a_script_is_read_from_a_file_and_errors_name_it() {
     std::fs::write(&path, r#"{"replies": [{"text": "a"}]}"#).unwrap();
     ScriptedModel::from_file(&path).unwrap();
 }
+
+/// What is no text is refused where a text is wanted, with its place and the way out.
+#[test]
+fn a_text_is_a_text() {
+    for (script, place) in [
+        ("replies:\n  - text: 5\n", "line 2, column 11"),
+        ("replies:\n  - text: true\n", "line 2, column 11"),
+        ("replies:\n  - text: [a]\n", "line 2, column 11"),
+        ("replies:\n  - reasoning: 1.5\n", "line 2, column 16"),
+        (
+            "replies:\n  - tool_calls: [{ name: 7 }]\n",
+            "line 2, column 26",
+        ),
+        (
+            "replies:\n  - expect: { contains: [5] }\n",
+            "line 2, column 26",
+        ),
+        (
+            "replies:\n  - expect: { tools: [.inf] }\n",
+            "line 2, column 23",
+        ),
+        (
+            "replies:\n  - expect: { new: [{ role: user, text: 5 }] }\n",
+            "line 2",
+        ),
+    ] {
+        let Err(error) = ScriptedModel::from_text(script) else {
+            panic!("{script} is no script")
+        };
+        let told = error.to_string();
+        assert!(told.contains(place), "{script}: {told}");
+        assert!(
+            told.contains("quote") || told.contains("string"),
+            "{script}: {told}"
+        );
+    }
+    for script in [
+        "replies:\n  - text: \"5\"\n",
+        "replies:\n  - text: |\n      5\n",
+        "replies:\n  - text: 5 apples\n",
+        "replies:\n  - text:\n",
+        "replies:\n  - tool_calls: [{ name: read, arguments: { limit: 5, file_path: a } }]\n",
+    ] {
+        assert!(ScriptedModel::from_text(script).is_ok(), "{script}");
+    }
+}

@@ -127,6 +127,8 @@ async fn a_script_that_does_not_end_is_ended() {
         "for (;;) { try { for (;;) {} } catch {} finally { for (;;) {} } }",
         "for (;;) await null",
         "const f = () => Promise.resolve().then(f); await f()",
+        "const f = () => ({ then(done) { done(f()) } }); await f()",
+        "const f = () => { queueMicrotask(f) }; f(); await new Promise(() => {})",
         "await tools.hold({})",
         "return { get a() { for (;;) {} } }",
         "throw { toString() { for (;;) {} }, toJSON() { for (;;) {} } }",
@@ -180,6 +182,30 @@ async fn a_script_that_takes_too_much_memory_is_ended() {
         .value("try { 'x'.repeat(64 << 20).length } catch (e) { return 'coped' } return 'no limit'")
         .await;
     assert_eq!(value, json!("coped"));
+}
+
+/// An interpreter without memory drops jobs in silence: what waits for them waits for memory, not for
+/// a promise that nobody settles.
+#[tokio::test]
+async fn a_chain_of_jobs_without_an_end_ends_at_the_memory() {
+    let fixture = Fixture::with(|config| config.memory_bytes = 4 << 20);
+    for script in [
+        "const f = () => Promise.resolve().then(f); await f()",
+        "const f = async () => { await null; return f() }; await f()",
+        "const f = () => new Promise((done) => queueMicrotask(() => done(f()))); await f()",
+        "const f = () => Promise.resolve().then(() => Promise.all([f(), 1])); await f()",
+        "const f = () => Promise.reject(1).catch(f); await f()",
+        "const f = () => Promise.resolve().finally(f); await f()",
+        "const f = (a) => Promise.resolve().then(() => f({ a })); await f()",
+        "const f = (a) => Promise.resolve().then(() => f(new Array(20).fill(a))); await f()",
+        "const f = (a) => Promise.resolve().then(() => f(a + 'x'.repeat(5000))); await f('')",
+        "const fork = () => { queueMicrotask(fork); queueMicrotask(fork) }; fork(); await new Promise(() => {})",
+        "const f = () => Promise.resolve().then(f); tools.hold({}).catch(() => 1); await f()",
+        "const f = () => Promise.resolve().then(f); f(); tools.hold({}); return 1",
+    ] {
+        let text = fixture.failure(script, code::SCRIPT_OUT_OF_MEMORY).await;
+        assert!(text.contains("4194304 bytes"), "{script}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -112,6 +112,32 @@ async fn threads_are_joined_or_told_of() {
     assert_eq!(custody.close(Duration::ZERO).await, Ok(()));
 }
 
+/// Scripts that were given up and do not end are not joined by ever more of their kind.
+#[tokio::test]
+async fn threads_that_do_not_end_are_few() {
+    let custody = Custody::default();
+    let mut wedged = Vec::new();
+    let refused = loop {
+        let (go_on, wait) = std::sync::mpsc::channel::<()>();
+        let given_up = Arc::new(AtomicBool::new(true));
+        let started = custody.start(1 << 16, given_up, move || {
+            let _ = wait.recv();
+        });
+        match started {
+            Ok(()) => wedged.push(go_on),
+            Err(reason) => break reason,
+        }
+        assert!(wedged.len() < 100, "there is no bound");
+    };
+    assert!(refused.starts_with("4 scripts"), "{refused}");
+    assert_eq!(wedged.len(), 4);
+    drop(wedged);
+    custody.settled().await;
+    let running = Arc::new(AtomicBool::new(false));
+    custody.start(1 << 16, running, || {}).unwrap();
+    assert_eq!(custody.close(Duration::from_mins(1)).await, Ok(()));
+}
+
 /// The interpreter's panic is an error like any other.
 #[tokio::test]
 async fn a_script_without_a_report_is_told() {

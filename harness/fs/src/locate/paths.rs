@@ -1,10 +1,11 @@
 //! Resolution by names: canonicalize, look, open without blocking, look again at what was opened.
 
-use std::fs::{File, FileType, Metadata, OpenOptions};
+use std::fs::{FileType, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Located, check_inside, source_error, workspace_error};
+use crate::files::{Links, open_without_blocking};
 use crate::service::{SourceError, SourceRequest, WorkspaceError};
 
 pub(super) fn workspace(root: &str) -> Result<PathBuf, WorkspaceError> {
@@ -52,7 +53,7 @@ pub(super) fn open(workspace: PathBuf, path: PathBuf, given: &str) -> Result<Loc
     let failed = |error: io::Error| source_error(given, &error);
     let seen = std::fs::symlink_metadata(&path).map_err(failed)?;
     check_regular(seen.file_type(), given)?;
-    let file = open_without_blocking(&path).map_err(failed)?;
+    let file = open_without_blocking(&path, Links::Refused).map_err(failed)?;
     let opened = file.metadata().map_err(failed)?;
     check_regular(opened.file_type(), given)?;
     if !same_file(&seen, &opened) {
@@ -100,23 +101,6 @@ pub(crate) fn kind_name(kind: FileType) -> &'static str {
         _ if kind.is_symlink() => "symbolic link",
         _ => "special file",
     }
-}
-
-#[cfg(unix)]
-fn open_without_blocking(path: &Path) -> io::Result<File> {
-    use rustix::fs::OFlags;
-    use std::os::unix::fs::OpenOptionsExt;
-    // The standard library adds O_CLOEXEC.
-    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW;
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)
-}
-
-#[cfg(not(unix))]
-fn open_without_blocking(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).open(path)
 }
 
 #[cfg(unix)]

@@ -3,12 +3,15 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use dsh_agent::{Delta, Model as _};
+use dsh_kernel::Cancel;
+use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use super::server::{Act, Server};
-use super::{KEY, STREAM, ask, events, model, response};
+use super::{KEY, STREAM, ask, events, model, request, response};
 
 /// Writes down whatever is traced or logged, at every level.
 #[derive(Clone, Default)]
@@ -119,4 +122,40 @@ async fn a_key_reaches_no_log_no_error_and_no_message() {
     told.push_str(&everything.0.lock().expect("nobody panics while writing"));
     assert!(told.contains("response"), "something was traced: {told}");
     assert!(!told.contains(KEY), "{told}");
+}
+
+/// A model that repeats the key is told and kept without it.
+#[tokio::test]
+async fn a_key_that_the_model_repeats_is_taken_out_of_its_answer() {
+    let (begin, end) = KEY.split_at(7);
+    let stream = format!(
+        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"reasoning_content\":\"it is {KEY}\"}}}}]}}\n\n\
+         data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"Use {begin}\"}}}}]}}\n\n\
+         data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{end}, or sk-0\"}}}}]}}\n\n\
+         data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"c\",\
+         \"function\":{{\"name\":\"write\",\"arguments\":\"{{\\\"content\\\":\\\"{KEY}\\\"}}\"}}}}]}}}}]}}\n\n\
+         data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"tool_calls\"}}]}}\n\n\
+         data: [DONE]\n\n"
+    );
+    let server = Server::start(vec![vec![Act::Send(events(&stream).into())]]).await;
+    let model = model(&server.url());
+    let mut deltas = Vec::new();
+    let mut tell = |delta| deltas.push(delta);
+    let message = model
+        .respond(&request(), &mut tell, &Cancel::new())
+        .await
+        .unwrap();
+    assert_eq!(message.text, "Use [secret], or sk-0");
+    assert_eq!(message.reasoning.as_deref(), Some("it is [secret]"));
+    let arguments = &message.tool_calls[0].arguments;
+    assert_eq!(*arguments, json!({"content": "[secret]"}));
+    let text: String = deltas
+        .iter()
+        .filter_map(|delta| match delta {
+            Delta::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(text, message.text);
+    assert!(!format!("{deltas:?}").contains(end), "{deltas:?}");
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::lines::brief;
+
 /// The methods that a client may call.
 pub const METHODS: [&str; 5] = ["open", "prompt", "cancel", "events", "close"];
 
@@ -274,8 +276,10 @@ fn of<T: serde::de::DeserializeOwned>(method: &str, params: Value) -> Result<T, 
             "the params of {method} must be an object"
         )));
     }
-    serde_json::from_value(params)
-        .map_err(|error| Fault::params(format!("the params of {method}: {error}")))
+    serde_json::from_value(params).map_err(|error| {
+        let told = brief(&error.to_string());
+        Fault::params(format!("the params of {method}: {told}"))
+    })
 }
 
 /// An answer.
@@ -420,6 +424,22 @@ mod tests {
         );
         assert!(!read(r#""result":{"granted":"yes"}"#).granted);
         assert!(!read(r#""error":{"code":1,"message":"m"}"#).granted);
+    }
+
+    #[test]
+    fn what_was_sent_is_not_sent_back_in_full() {
+        let long = "x".repeat(1 << 20);
+        for line in [
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{long}"}}"#),
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"open","params":{{"{long}":1}}}}"#),
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"open","params":{{"deltas":"{long}"}}}}"#),
+            format!("{long} is no JSON"),
+        ] {
+            let Incoming::Wrong { id, fault } = read(line.as_bytes()) else {
+                panic!("it is wrong")
+            };
+            assert!(error(&id, &fault).len() < 1000, "{fault}");
+        }
     }
 
     #[test]

@@ -255,6 +255,10 @@ async fn a_failed_turn_is_an_error_with_its_code() {
         let relative = NewSessionRequest::new("relative");
         let refused = agent.send_request(relative).block_task().await;
         assert!(refused.unwrap_err().message.contains("not absolute"));
+        let gone = NewSessionRequest::new("/no/such/folder");
+        let refused = agent.send_request(gone).block_task().await.unwrap_err();
+        assert!(refused.message.contains("does not exist"), "{refused}");
+        assert_eq!(refused.data, Some(json!({"code": "CWD_UNUSABLE"})));
         Ok(())
     };
     let cancel = Cancel::new();
@@ -329,4 +333,80 @@ async fn the_end_of_either_side_closes_what_runs() {
         assert_eq!(last["type"], "turn/end", "interrupted: {interrupted}");
         assert_eq!(last["outcome"]["status"], "cancelled");
     }
+}
+
+/// What is too long, and what is no message, is answered without being sent back; the connection goes
+/// on.
+#[tokio::test]
+async fn a_line_that_is_no_message_ends_nothing() {
+    let mounted = mounted(Vec::new(), None).await;
+    let (ours, theirs) = tokio::io::duplex(1 << 20);
+    let (input, output) = tokio::io::split(ours);
+    let cancel = Cancel::new();
+    let host = Arc::clone(&mounted.host);
+    let agent = Box::pin(acp::serve(host, BufReader::new(input), output, &cancel));
+    let (reader, mut writer) = tokio::io::split(theirs);
+    let mut lines = BufReader::new(reader).lines();
+    let play = async move {
+        let ask = |id: u64, method: &str, params: Value| {
+            json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+        };
+        let long = "SECRET".repeat(3 << 20);
+        for (line, id, code, words) in [
+            (long.clone(), Value::Null, -32600, "16777216 bytes"),
+            (
+                ask(1, &long, json!({})),
+                Value::Null,
+                -32600,
+                "16777216 bytes",
+            ),
+            (
+                "SECRET, no JSON".to_owned(),
+                Value::Null,
+                -32700,
+                "not JSON",
+            ),
+            (
+                ask(2, "initialize", json!({"protocolVersion": "SECRET"})),
+                json!(2),
+                -32602,
+                "",
+            ),
+            ("[\"SECRET\"]".to_owned(), Value::Null, -32600, ""),
+        ] {
+            writer.write_all(line.as_bytes()).await.unwrap();
+            writer.write_all(b"\n").await.unwrap();
+            let told = lines.next_line().await.unwrap().unwrap();
+            let answer: Value = serde_json::from_str(&told).unwrap();
+            assert_eq!(
+                (&answer["id"], &answer["error"]["code"]),
+                (&id, &json!(code)),
+                "{told}"
+            );
+            assert!(
+                told.contains(words) && !told.contains("SECRETSECRET"),
+                "{told}"
+            );
+            assert!(told.len() < 1000, "{told}");
+        }
+        for (line, id) in [
+            (ask(3, "initialize", json!({"protocolVersion": 1})), 3),
+            (
+                ask(4, "session/new", json!({"cwd": "/", "mcpServers": []})),
+                4,
+            ),
+        ] {
+            writer.write_all(line.as_bytes()).await.unwrap();
+            writer.write_all(b"\n").await.unwrap();
+            let told = lines.next_line().await.unwrap().unwrap();
+            let answer: Value = serde_json::from_str(&told).unwrap();
+            assert_eq!(answer["id"], id, "{told}");
+            assert!(answer.get("result").is_some(), "{told}");
+        }
+        writer.shutdown().await.unwrap();
+        drop(writer);
+        while lines.next_line().await.unwrap().is_some() {}
+    };
+    let (served, ()) = within("the end", async { tokio::join!(agent, play) }).await;
+    served.unwrap();
 }

@@ -244,6 +244,12 @@ async fn what_is_no_request_is_told_and_changes_nothing() {
                 "SESSION_UNKNOWN",
             ),
             ("open", json!({"cwd": "relative"}), "CWD_NOT_ABSOLUTE"),
+            ("open", json!({"cwd": "/no/such"}), "CWD_UNUSABLE"),
+            (
+                "open",
+                json!({"cwd": concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")}),
+                "CWD_UNUSABLE",
+            ),
             ("open", json!({"resume": "x"}), "SESSIONS_NOT_KEPT"),
             ("open", json!({"resume": "x", "cwd": "/"}), "INVALID_PARAMS"),
         ] {

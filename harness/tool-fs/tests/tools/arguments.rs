@@ -90,6 +90,40 @@ async fn bad_arguments_are_refused_by_name() {
     assert!(fixture.observed().is_empty());
 }
 
+/// RUN-8: a line that no file has is refused as what it is, and not as one beyond the end.
+#[tokio::test]
+async fn a_line_that_no_file_has_is_refused_by_name() {
+    let fixture = Fixture::new().await;
+    fixture.put("a", "x");
+    for (tool, arguments, words) in [
+        (
+            "read",
+            json!({"file_path": "a", "offset": 1e300}),
+            "\"offset\" must be at most 9007199254740991, not 1e+300; the last line",
+        ),
+        (
+            "read",
+            json!({"file_path": "a", "offset": u64::MAX}),
+            "\"offset\" must be at most 9007199254740991, not 18446744073709551615",
+        ),
+        (
+            "read",
+            json!({"file_path": "a", "limit": 1e300}),
+            "\"limit\" must be at most 2000, not 1e+300",
+        ),
+        (
+            "read",
+            json!({"file_path": "a", "offset": -1e300}),
+            "\"offset\" must be at least 1, not -1e+300",
+        ),
+    ] {
+        let (code, text) = fixture.refusal(tool, arguments).await;
+        assert_eq!(code, "INVALID_ARGS", "{text}");
+        assert!(text.contains(words), "{text}");
+    }
+    assert!(fixture.observed().is_empty());
+}
+
 /// RUN-4: deep nesting and ten megabytes of arguments are an answer like any other, in few words.
 #[tokio::test]
 async fn monstrous_arguments_are_answered_in_few_words() {

@@ -45,6 +45,19 @@ fn defaults_and_keys() {
     );
 }
 
+/// INS-11: budgets that are not finite switch it off; JSON has them as YAML writes them.
+#[test]
+fn a_budget_that_is_not_finite_switches_it_off() {
+    for written in [".nan", ".inf", "-.inf"] {
+        let config = read(json!({"maxBytes": written})).unwrap();
+        assert_eq!(
+            config.settle(&at_home()).unwrap().max_bytes,
+            None,
+            "{written}"
+        );
+    }
+}
+
 /// INS-11, INS-13, INS-17: what a key does not take is refused by its name.
 #[test]
 fn a_wrong_value_names_its_key() {

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use crate::date::date_of_day;
+
 /// The most bytes of one text that are shown while there is room.
 const MOST: usize = 64 << 10;
 
@@ -185,20 +187,7 @@ pub(super) fn date(at_ms: u64) -> String {
         return format!("{at_ms} ms since 1970");
     }
     let (days, of_day) = (at_ms / 86_400_000, at_ms % 86_400_000);
-    // Years begin in March, so that the day of a leap year is the last of its year.
-    let z = days + 719_468;
-    let (era, day_of_era) = (z / 146_097, z % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (year, month, day) = date_of_day(days);
     format!(
         "{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}.{:03} UTC",
         of_day / 3_600_000,

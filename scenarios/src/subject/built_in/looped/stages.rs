@@ -222,7 +222,7 @@ impl PreStep for Step {
             StepHow::Reject => Ok(PreStepDecision::Reject(reason)),
             StepHow::Empty => Ok(PreStepDecision::Enter(Vec::new())),
             StepHow::Fail => Err(AgentError::new("STAGE_FAILED", reason)),
-            StepHow::Panic => panic!("{reason}"),
+            StepHow::Panic => panics(reason),
             StepHow::Strip if !self.outer => next.run(stripped(batch)).await,
             StepHow::Strip => Ok(match next.run(batch).await? {
                 PreStepDecision::Enter(messages) => PreStepDecision::Enter(stripped(messages)),
@@ -230,6 +230,11 @@ impl PreStep for Step {
             }),
         }
     }
+}
+
+/// Panics as the case has it, without the words on stderr that tell of a fault nobody meant.
+pub(super) fn panics(reason: String) -> ! {
+    std::panic::resume_unwind(Box::new(reason))
 }
 
 struct Call {
@@ -253,7 +258,7 @@ impl PreExecute for Call {
         match rule.how {
             CallHow::Deny => Ok(Decision::Deny(reason)),
             CallHow::Ask => Ok(Decision::Ask(reason)),
-            _ => panic!("{reason}"),
+            _ => panics(reason),
         }
     }
 }
@@ -273,7 +278,7 @@ impl ExecuteWrapper for Call {
             .stages
             .call(invocation, |rule| rule.how == CallHow::PanicAround);
         if let Some(rule) = rule {
-            panic!("{}", rule.reason.unwrap_or_default());
+            panics(rule.reason.unwrap_or_default());
         }
         let value = next.run(context).await;
         arranged.gate(Look::ToolResult, &cancel).await?;
@@ -315,7 +320,7 @@ impl PostExecute for Call {
                     content: vec![ContentBlock::text(reason)],
                 })
             }
-            CallHow::PanicAfter => panic!("{reason}"),
+            CallHow::PanicAfter => panics(reason),
             _ => Verdict::Block(reason),
         })
     }

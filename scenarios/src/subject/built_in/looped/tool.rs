@@ -6,6 +6,8 @@ use dsh_harness::tools::{ExecContext, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::stages::panics;
+
 /// `register_tool`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -64,11 +66,9 @@ impl Tool for ScriptedTool {
     }
 
     async fn execute(&self, arguments: Value, _context: ExecContext) -> Result<Value, ToolError> {
-        assert!(
-            !self.panics,
-            "{} panics, since the case has it so",
-            self.name
-        );
+        if self.panics {
+            panics(format!("{} panics, since the case has it so", self.name));
+        }
         if let Some(Failure { code, message }) = &self.error {
             return Err(ToolError::new(code, message));
         }
