@@ -13,6 +13,8 @@ mod embedded;
 mod evidence;
 pub mod install;
 mod judge;
+mod life;
+mod measure;
 mod outcome;
 mod place;
 mod probes;
@@ -21,7 +23,9 @@ mod readiness;
 mod recording;
 pub mod samples;
 mod shape;
+mod snapshot;
 mod target;
+mod tree;
 
 pub use check::{CheckError, CheckOptions, Checked, Ground, Step, check};
 pub use place::{At, NotAPlace};

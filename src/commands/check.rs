@@ -10,6 +10,7 @@ use std::time::Duration;
 use dsh_e2e::install::InstallOptions;
 use dsh_e2e::{At, CheckError, CheckOptions, Checked, Ground, Step};
 use dsh_harness::subprocess::{LocalSubprocess, Subprocess};
+use dsh_reports::CyclesKind;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -224,6 +225,13 @@ fn said(step: Step) -> String {
         Step::Asking(operation) => format!("asking {operation}"),
         Step::AskingAgain(operation) => format!("changed a file, asking {operation}"),
         Step::Ending => "shutting down".to_owned(),
+        Step::StartingAgain(operation) => format!("started again, asking {operation}"),
+        Step::Cycling(CyclesKind::SameText) => "asking over and over".to_owned(),
+        Step::Cycling(CyclesKind::ChangedText) => "asking with changing text".to_owned(),
+        Step::Cycling(CyclesKind::ManyFiles) => "asking in many files".to_owned(),
+        Step::GivingUp => "giving questions up".to_owned(),
+        Step::ChangingOnDisk(operation) => format!("changed another file, asking {operation}"),
+        Step::Killing => "killing it, asking its replacement".to_owned(),
         _ => String::new(),
     }
 }
