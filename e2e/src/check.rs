@@ -47,6 +47,9 @@ pub enum Ground {
     Bare,
 }
 
+/// The usual number of rounds: as many as an agent asks in a long session.
+pub const ROUNDS: usize = 200;
+
 /// How to check.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
@@ -54,6 +57,9 @@ pub struct CheckOptions {
     pub budget: Duration,
     /// The probes to judge; all if empty.
     pub only: Vec<&'static Probe>,
+    /// How many times a document is opened, asked about and closed in a row. The copies of the
+    /// stretch over many files are half as many; fewer than 50 do not judge QUA-15.
+    pub rounds: usize,
     /// Whether the temporary workspace is kept.
     pub keep: bool,
     /// Where temporary workspaces are made.

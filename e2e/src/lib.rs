@@ -27,7 +27,7 @@ mod snapshot;
 mod target;
 mod tree;
 
-pub use check::{CheckError, CheckOptions, Checked, Ground, Step, check};
+pub use check::{CheckError, CheckOptions, Checked, Ground, ROUNDS, Step, check};
 pub use place::{At, NotAPlace};
 pub use probes::{PROBES, Probe, probe_of};
 pub use query::{Asking, Told, query};

@@ -204,6 +204,11 @@ impl Checker {
         let options = CheckOptions {
             budget: self.args.budget,
             only,
+            // What is part of this program needs no session's worth of rounds to be known.
+            rounds: match target.origin {
+                dsh_reports::Origin::BuiltIn => 60,
+                _ => dsh_e2e::ROUNDS,
+            },
             keep: self.args.keep,
             temporary: self.shell.temporary.clone(),
             reproduce,

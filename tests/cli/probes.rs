@@ -34,6 +34,7 @@ fn prepared(server: &FakeServer) -> (Target, CheckOptions, tempfile::TempDir) {
     let options = CheckOptions {
         budget: BUDGET,
         only: Vec::new(),
+        rounds: 60,
         keep: false,
         temporary: temporary.path().to_owned(),
         reproduce: "dsh-conform check".to_owned(),

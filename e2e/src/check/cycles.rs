@@ -13,10 +13,6 @@ use crate::samples::{self, ExpectedLocations, Place};
 use crate::snapshot::Snapshot;
 use crate::tree;
 
-/// Rounds on one file.
-const ONE_FILE: usize = 200;
-/// Copies of a file, and rounds over them.
-const MANY_FILES: usize = 100;
 /// The most time for the rounds of one kind, and the part of the budget that it may be.
 const BOUND: Duration = Duration::from_secs(20);
 const PART: u32 = 3;
@@ -33,7 +29,7 @@ pub(super) fn bound(budget: Duration) -> Duration {
 /// The same text each time.
 pub(super) async fn same_text(second: &Second<'_>, subject: &Subject<'_>) -> Rounds {
     let question = subject.question();
-    let mut rounds = begin(second, subject, CyclesKind::SameText, ONE_FILE);
+    let mut rounds = begin(second, subject, CyclesKind::SameText, second.rounds);
     drive(second, &mut rounds, |_| Some((question.clone(), None))).await;
     rounds
 }
@@ -53,7 +49,7 @@ pub(super) async fn changed_text(
     } else {
         "\n"
     };
-    let mut rounds = begin(second, subject, CyclesKind::ChangedText, ONE_FILE);
+    let mut rounds = begin(second, subject, CyclesKind::ChangedText, second.rounds);
     drive(second, &mut rounds, |round| {
         let text = format!("{original}{}", end.repeat(round + 1));
         std::fs::write(&path, text).ok()?;
@@ -76,7 +72,7 @@ pub(super) async fn many_files(
 ) -> Result<Rounds, std::io::Error> {
     let question = subject.question();
     let text = std::fs::read(Path::new(second.root).join(&question.file))?;
-    let copies: Vec<String> = (1..=MANY_FILES)
+    let copies: Vec<String> = (1..=(second.rounds / 2).max(1))
         .map(|number| copy_name(&question.file, number))
         .collect();
     for copy in &copies {
@@ -88,7 +84,7 @@ pub(super) async fn many_files(
         .map(|copy| Some(moved(question.known?, &question.file, copy)))
         .collect();
     let kept = keeps(second, &question, &copies[0], answers[0].as_ref()).await;
-    let mut rounds = begin(second, subject, CyclesKind::ManyFiles, MANY_FILES);
+    let mut rounds = begin(second, subject, CyclesKind::ManyFiles, copies.len());
     drive(second, &mut rounds, |round| {
         let question = Question {
             file: copies[round].clone(),

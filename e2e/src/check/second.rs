@@ -38,6 +38,7 @@ pub(super) struct Second<'a> {
     pub(super) relative: &'a (dyn Fn(&str) -> Option<String> + Sync),
     pub(super) watch: &'a (dyn Fn(Step) + Sync),
     pub(super) budget: Duration,
+    pub(super) rounds: usize,
     /// The first event of this start.
     pub(super) from: u64,
 }
@@ -151,6 +152,7 @@ impl Check<'_> {
             relative: &relative,
             watch: self.watch,
             budget: self.options.budget,
+            rounds: self.options.rounds,
             from: self.recorder.len(),
         };
         let subjects = self.subjects(place, findings);

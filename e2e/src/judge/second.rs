@@ -125,13 +125,12 @@ fn after_the_kill(probe: &Probe, seen: &Observed<'_>, killed: &Killed) -> Option
         event.process == Some(killed.process)
             && matches!(event.body, EventBody::ProcessEnded { .. })
     });
-    let pending = View(seen.whole)
+    let last = View(seen.whole)
         .exchanges(killed.process, Direction::ToServer)
         .into_iter()
-        .any(|exchange| {
-            exchange.request.seq < killed.seq
-                && exchange.answer.is_none_or(|answer| answer.seq > killed.seq)
-        });
+        .rfind(|exchange| exchange.request.seq < killed.seq);
+    let pending =
+        last.is_some_and(|exchange| exchange.answer.is_none_or(|answer| answer.seq > killed.seq));
     if died.is_none() {
         return Some(probe.case(Verdict::HarnessError, "it was killed and did not end"));
     }
