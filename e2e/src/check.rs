@@ -174,13 +174,16 @@ pub async fn check(
             () = stop.cancelled() => {}
             () = work.patience() => {}
         }
-        recording.end_all().await;
     };
+    let mut carried_out = Box::pin(work.carry_out(Arc::clone(&recording)));
     let checked = tokio::select! {
         biased;
         () = at_once => None,
-        checked = work.carry_out(Arc::clone(&recording)) => Some(checked),
+        checked = &mut carried_out => Some(checked),
     };
+    // While the work stands still, so that it starts nothing anew, and before it goes.
+    recording.end_all().await;
+    drop(carried_out);
     recording.end_all().await;
     let ended = place.end(options.keep);
     let second_ended = second_place.map(|place| place.end(false)).transpose();

@@ -10,6 +10,9 @@ use crate::judge::Asked;
 use crate::readiness::{Answer, Reply};
 use crate::samples::Operation;
 
+/// The most time for the rounds of one kind; a smaller budget bounds it further.
+pub(crate) const BOUND: Duration = Duration::from_secs(20);
+
 /// The kind of the note that stands where a question was given up; the question of the server that
 /// is pending then is the one.
 pub(crate) const GIVEN_UP: &str = "given-up";

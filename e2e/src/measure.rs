@@ -86,33 +86,36 @@ pub(crate) fn advice(operations: &[OperationTimeline]) -> String {
         .filter(|timeline| timeline.stable_us.is_none())
         .map(|timeline| timeline.operation.as_str())
         .collect();
-    let until = |timeline: &OperationTimeline| {
-        let wrong = timeline.heard.iter().rfind(|heard| !heard.right)?;
-        Some((
-            wrong.until_us.saturating_sub(timeline.asked_us),
-            kind_of(&wrong.answer),
-            timeline.operation.clone(),
-        ))
+    let settled = || {
+        operations
+            .iter()
+            .filter(|timeline| timeline.stable_us.is_some())
     };
-    let settled = operations
-        .iter()
-        .filter(|timeline| timeline.stable_us.is_some());
-    let longest = settled
-        .clone()
-        .filter_map(until)
-        .max_by_key(|(time, ..)| *time);
-    let first = settled.filter_map(|timeline| timeline.first_right_us).max();
-    let mut said = match (longest, first) {
-        (Some((time, kind, operation)), _) => format!(
-            "a client that does not wait sees {} of {kind} ({operation})",
-            duration(time)
+    let early = settled()
+        .filter_map(|timeline| Falsehood::of(timeline, false))
+        .max_by_key(|falsehood| falsehood.until_us);
+    let late = settled()
+        .filter_map(|timeline| Falsehood::of(timeline, true))
+        .max_by_key(|falsehood| falsehood.until_us);
+    let first = settled()
+        .filter_map(|timeline| timeline.first_right_us)
+        .max();
+    let mut said = match (&early, &late, first) {
+        (Some(early), None, _) => format!("a client that does not wait sees {early}"),
+        (Some(early), Some(late), _) => format!(
+            "a client that does not wait sees {early}; between right answers come {} for {}",
+            late.kind,
+            duration(late.until_us)
         ),
-        (None, Some(first)) if first > SLOW => format!(
+        (None, Some(late), _) => format!("the first answers are right, then come {late}"),
+        (None, None, Some(first)) if first > SLOW => format!(
             "no answer was false, but the first take up to {}: a shorter timeout gets none",
             duration(first)
         ),
-        (None, Some(_)) => "the first answers are right: there is nothing to wait for".to_owned(),
-        (None, None) => String::new(),
+        (None, None, Some(_)) => {
+            "the first answers are right: there is nothing to wait for".to_owned()
+        }
+        (None, None, None) => String::new(),
     };
     if !never.is_empty() {
         if !said.is_empty() {
@@ -122,6 +125,47 @@ pub(crate) fn advice(operations: &[OperationTimeline]) -> String {
         said.push_str(&never.join(", "));
     }
     said
+}
+
+/// Answers to one operation that were not right.
+struct Falsehood<'a> {
+    operation: &'a str,
+    /// What most of them were.
+    kind: &'static str,
+    /// When the last came, since the operation was asked first.
+    until_us: u64,
+}
+
+impl std::fmt::Display for Falsehood<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (until, kind) = (duration(self.until_us), self.kind);
+        write!(f, "{until} of {kind} ({})", self.operation)
+    }
+}
+
+impl<'a> Falsehood<'a> {
+    /// Those before the first right answer, or behind it; none if there were none.
+    fn of(timeline: &'a OperationTimeline, behind: bool) -> Option<Self> {
+        let right = timeline.heard.iter().position(|heard| heard.right);
+        let (before, after) = timeline
+            .heard
+            .split_at(right.unwrap_or(timeline.heard.len()));
+        let stretch = if behind { after } else { before };
+        let wrong = || stretch.iter().filter(|heard| !heard.right);
+        let mut counts: Vec<(&'static str, u64)> = Vec::new();
+        for heard in wrong() {
+            let kind = kind_of(&heard.answer);
+            match counts.iter_mut().find(|(known, _)| *known == kind) {
+                Some((_, times)) => *times += heard.times,
+                None => counts.push((kind, heard.times)),
+            }
+        }
+        Some(Self {
+            operation: &timeline.operation,
+            kind: counts.into_iter().max_by_key(|(_, times)| *times)?.0,
+            until_us: wrong().last()?.until_us.saturating_sub(timeline.asked_us),
+        })
+    }
 }
 
 /// What an answer that is not right looks like to a client.
@@ -219,6 +263,26 @@ mod tests {
         assert_eq!(
             said,
             "a client that does not wait sees 21 s of false empties (findReferences)"
+        );
+    }
+
+    #[test]
+    fn falsehoods_between_right_answers_are_told_apart() {
+        let heard = [
+            ("[]", 9, 2_000_000),
+            ("null", 2_100_000, 3_000_000),
+            ("right", 3_100_000, 3_200_000),
+            ("error -32801", 21_000_000, 22_000_000),
+            ("right", 22_100_000, 22_200_000),
+        ];
+        assert_eq!(
+            advice(&[timeline("hover", &heard)]),
+            "a client that does not wait sees 3.0 s of false empties (hover); between right \
+             answers come errors for 22 s"
+        );
+        assert_eq!(
+            advice(&[timeline("hover", &heard[2..])]),
+            "the first answers are right, then come 22 s of errors (hover)"
         );
     }
 

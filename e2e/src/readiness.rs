@@ -137,6 +137,12 @@ impl Track {
         self.first_right_us
     }
 
+    /// Whether the server died of it once.
+    pub(crate) fn died(&self) -> bool {
+        let died = Answer::Died(String::new()).name();
+        self.heard.iter().any(|heard| heard.answer == died)
+    }
+
     pub(crate) fn stable_us(&self) -> Option<u64> {
         self.stable_us
     }

@@ -7,15 +7,14 @@ use dsh_reports::CyclesKind;
 
 use super::second::{Second, Subject};
 use crate::ask::{Field as _, Question};
-use crate::life::{Memory, Round, Rounds};
+use crate::life::{BOUND, Memory, Round, Rounds};
 use crate::readiness::Answer;
 use crate::samples::{self, ExpectedLocations, Place};
 use crate::snapshot::Snapshot;
 use crate::tree;
 
-/// The most time for the rounds of one kind, and the part of the budget that it may be.
-const BOUND: Duration = Duration::from_secs(20);
-const PART: u32 = 3;
+/// What a round may take at least, as a part of the bound: one that begins late is not cut short.
+const PATIENCE: u32 = 4;
 /// Memory is looked at behind so many rounds each.
 const LOOK: usize = 10;
 /// So many rounds running without an answer end the rest.
@@ -23,7 +22,7 @@ const UNANSWERED: usize = 3;
 
 /// How long the rounds of one kind may take.
 pub(super) fn bound(budget: Duration) -> Duration {
-    BOUND.min(budget / PART)
+    BOUND.min(budget)
 }
 
 /// The same text each time.
@@ -210,7 +209,8 @@ async fn drive<'b>(
             second.wrote(&file, "written");
         }
         seam.take(vec![question]);
-        let Some(reply) = seam.ask(0, Duration::from_micros(left)).await else {
+        let patience = Duration::from_micros(left).max(rounds.bound / PATIENCE);
+        let Some(reply) = seam.ask(0, patience).await else {
             rounds.interrupted = true;
             break;
         };
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(bound(Duration::from_mins(1)), Duration::from_secs(20));
         assert_eq!(
             bound(Duration::from_millis(1500)),
-            Duration::from_millis(500)
+            Duration::from_millis(1500)
         );
     }
 }

@@ -14,7 +14,7 @@ use crate::ask::{self, Field as _, Question};
 use crate::judge::{Asked, method};
 use crate::life::{ChangedOnDisk, GIVEN_UP, KILLED, Killed, Life};
 use crate::place::first_identifier;
-use crate::readiness::{Answer, End, Track};
+use crate::readiness::{Answer, End};
 use crate::samples::{Changed, LaidOut, Operation, Sample};
 use crate::snapshot::Snapshot;
 use crate::tree::Stopped;
@@ -237,8 +237,8 @@ pub(super) async fn kill(second: &Second<'_>, subject: &Subject<'_>, life: &mut 
     if !over {
         let _told_on_the_wire = query.await;
     }
-    let mut asked: Asked = subject.anew(second.budget);
-    asked.track = Track::new(asked.label.clone(), second.budget);
+    // What is left of the old tree has its grace before anything new is started.
+    let mut asked: Asked = subject.anew(second.budget + second.grace);
     second.decide(&mut seam, &mut asked).await;
     if life.not_killed.is_none() {
         life.killed = Some(Killed {

@@ -38,6 +38,8 @@ pub(super) struct Second<'a> {
     pub(super) relative: &'a (dyn Fn(&str) -> Option<String> + Sync),
     pub(super) watch: &'a (dyn Fn(Step) + Sync),
     pub(super) budget: Duration,
+    /// `killGraceMs`.
+    pub(super) grace: Duration,
     pub(super) rounds: usize,
     /// The first event of this start.
     pub(super) from: u64,
@@ -152,6 +154,7 @@ impl Check<'_> {
             relative: &relative,
             watch: self.watch,
             budget: self.options.budget,
+            grace: Duration::from_millis(self.limits().kill_grace_ms),
             rounds: self.options.rounds,
             from: self.recorder.len(),
         };

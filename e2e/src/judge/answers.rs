@@ -136,6 +136,19 @@ pub(super) fn shape_of(seen: &Observed<'_>, asked: &Asked) -> String {
         .map_or_else(|| "answered".to_owned(), |shape| shape.to_string())
 }
 
+/// What was seen around the first answer to a question of this kind.
+pub(super) fn evidence_of_first(seen: &Observed<'_>, asked: &Asked) -> Vec<Evidence> {
+    let view = seen.view();
+    let first = view
+        .processes()
+        .into_iter()
+        .flat_map(|process| view.exchanges(process, Direction::ToServer))
+        .find(|exchange| exchange.method() == method(asked.operation));
+    first.map_or_else(Vec::new, |exchange| {
+        seen.around(exchange.answer.unwrap_or(exchange.request).seq)
+    })
+}
+
 pub(super) fn evidence_of(seen: &Observed<'_>, asked: &Asked) -> Vec<Evidence> {
     match last_exchange(seen, asked) {
         Some(exchange) => seen.around(exchange.answer.unwrap_or(exchange.request).seq),

@@ -8,7 +8,7 @@
 use dsh_reports::{Case, CyclesKind, Verdict, duration};
 
 use super::{Observed, counted};
-use crate::life::{Memory, Rounds, median};
+use crate::life::{BOUND, Memory, Rounds, median};
 use crate::probes::Probe;
 use crate::readiness::Answer;
 
@@ -68,6 +68,14 @@ fn judged(probe: &Probe, seen: &Observed<'_>, rounds: &Rounds) -> Case {
         let mut case = note(said, Some(first.reply.seq));
         case.got.clone_from(&first.reply.detail);
         return case;
+    }
+    if made < ROUNDS && rounds.bound < BOUND {
+        let said = format!(
+            "{} in {}, all right; {ROUNDS} take a larger --budget",
+            counted(made, "round"),
+            duration(u64::try_from(rounds.bound.as_micros()).unwrap_or(u64::MAX))
+        );
+        return probe.case(Verdict::NotApplicable, said);
     }
     if made < ROUNDS {
         let said = format!(

@@ -2,7 +2,9 @@
 
 use dsh_reports::{Case, Verdict, duration};
 
-use super::answers::{evidence_of, labelled, labelled_only_id, openable, shape_of};
+use super::answers::{
+    evidence_of, evidence_of_first, labelled, labelled_only_id, openable, shape_of,
+};
 use super::handshake::advertised;
 use super::{Asked, Knowledge, Observed};
 use crate::probes::Probe;
@@ -155,6 +157,6 @@ fn from_the_first(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<C
     let expected = format!("in the first answer at {}: {}", asked.place, asked.expected);
     let mut case = probe.missed(said, &expected);
     case.got = Some(got(asked));
-    case.evidence = evidence_of(seen, asked);
+    case.evidence = evidence_of_first(seen, asked);
     Some(labelled_only_id(case, &asked.label))
 }

@@ -150,6 +150,9 @@ fn after_the_kill(probe: &Probe, seen: &Observed<'_>, killed: &Killed) -> Option
         .filter(|_| seen.knowledge != Knowledge::Known);
     let said = match (replacement, end, other) {
         (None, ..) => "no replacement was started".to_owned(),
+        (Some(_), End::Stable, _) if track.died() => {
+            "its replacement died, and another one gave the same answer".to_owned()
+        }
         (Some(_), End::Stable, None) => {
             let took = replaced_us(seen.whole, killed);
             let mut said = "its replacement gave the same answer".to_owned();

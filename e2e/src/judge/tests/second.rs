@@ -214,6 +214,12 @@ fn fewer_rounds_than_fifty_are_no_fifty() {
         "9 rounds in 20 s, and no time for more",
     );
     shows_why(&few, "QUA-15");
+    let hurried = second(|second| {
+        second.rounds.truncate(9);
+        second.bound = std::time::Duration::from_secs(2);
+    });
+    let said = "9 rounds in 2.0 s, all right; 50 take a larger --budget";
+    verdict(&hurried, "QUA-15", Verdict::NotApplicable, said);
     let interrupted = second(|second| {
         second.rounds.truncate(9);
         second.interrupted = true;
@@ -240,9 +246,13 @@ fn a_killed_server_has_to_be_replaced_with_the_same_answer() {
     let said = "its replacement did not answer right within 60 s";
     verdict(&wrong, "QUA-16", Verdict::Note, said);
     shows_why(&wrong, "QUA-16");
-    let dead = second(|second| {
-        second.came_replaced = vec![Answer::Died("exit code 1: locked".to_owned()); 3];
+    let died = Answer::Died("exit code 1: locked".to_owned());
+    let late = second(|second| {
+        second.came_replaced = [vec![died.clone()], vec![Answer::Right; 3]].concat();
     });
+    let said = "its replacement died, and another one gave the same answer";
+    verdict(&late, "QUA-16", Verdict::Note, said);
+    let dead = second(|second| second.came_replaced = vec![died; 3]);
     let said = "its replacement died: exit code 1: locked";
     verdict(&dead, "QUA-16", Verdict::Note, said);
     shows_why(&dead, "QUA-16");

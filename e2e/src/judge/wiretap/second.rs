@@ -29,6 +29,7 @@ pub(crate) struct SecondStart {
     pub(crate) rounds: Vec<(Answer, u64)>,
     /// Memory in MiB, each ten rounds.
     pub(crate) memory: Vec<u64>,
+    pub(crate) bound: Duration,
     pub(crate) interrupted: bool,
     pub(crate) given_up: Vec<GivenUp>,
     pub(crate) before_change: Option<Answer>,
@@ -50,6 +51,7 @@ impl Default for SecondStart {
             absent: None,
             rounds: vec![(Answer::Right, 4_000); 60],
             memory: vec![100; 7],
+            bound: crate::life::BOUND,
             interrupted: false,
             given_up: vec![
                 GivenUp {
@@ -133,7 +135,7 @@ impl SecondStart {
             operation: Operation::GoToDefinition,
             place: format!("{FILE}:2:3"),
             planned: 200,
-            bound: Duration::from_secs(20),
+            bound: self.bound,
             made,
             memory: memory
                 .map(|(index, megabytes)| Memory {
