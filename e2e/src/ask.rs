@@ -184,15 +184,12 @@ impl Field for Seam<'_> {
                 value,
             },
         );
-        let valued = match question.known {
-            Some(known) => {
-                let raw = self.raw_result(from, question.operation);
-                outcome::against_known(&outcome, known, self.relative, raw.as_ref())
-            }
-            None => {
-                let same = self.reference.as_ref().or(self.last[index].as_ref());
-                outcome::against_last(&outcome, same)
-            }
+        let valued = if let Some(known) = question.known {
+            let raw = self.raw_result(from, question.operation);
+            outcome::against_known(&outcome, known, self.relative, raw.as_ref())
+        } else {
+            let same = self.reference.as_ref().or(self.last[index].as_ref());
+            outcome::against_last(&outcome, same)
         };
         self.last[index] = outcome.ok();
         let (answer, detail) = valued?;

@@ -163,7 +163,10 @@ impl<'a> Falsehood<'a> {
         Some(Self {
             operation: &timeline.operation,
             kind: counts.into_iter().max_by_key(|(_, times)| *times)?.0,
-            until_us: wrong().last()?.until_us.saturating_sub(timeline.asked_us),
+            until_us: wrong()
+                .next_back()?
+                .until_us
+                .saturating_sub(timeline.asked_us),
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use dsh_harness::lsp::QueryResult;
 use dsh_reports::CyclesKind;
 
 use super::second::{Second, Subject};
@@ -29,7 +30,10 @@ pub(super) fn bound(budget: Duration) -> Duration {
 pub(super) async fn same_text(second: &Second<'_>, subject: &Subject<'_>) -> Rounds {
     let question = subject.question();
     let mut rounds = begin(second, subject, CyclesKind::SameText, second.rounds);
-    drive(second, &mut rounds, |_| Some((question.clone(), None))).await;
+    drive(second, &mut rounds, subject.reference(), |_| {
+        Some((question.clone(), None))
+    })
+    .await;
     rounds
 }
 
@@ -49,7 +53,7 @@ pub(super) async fn changed_text(
         "\n"
     };
     let mut rounds = begin(second, subject, CyclesKind::ChangedText, second.rounds);
-    drive(second, &mut rounds, |round| {
+    drive(second, &mut rounds, None, |round| {
         let text = format!("{original}{}", end.repeat(round + 1));
         std::fs::write(&path, text).ok()?;
         Some((question.clone(), Some(file.clone())))
@@ -84,7 +88,7 @@ pub(super) async fn many_files(
         .collect();
     let kept = keeps(second, &question, &copies[0], answers[0].as_ref()).await;
     let mut rounds = begin(second, subject, CyclesKind::ManyFiles, copies.len());
-    drive(second, &mut rounds, |round| {
+    drive(second, &mut rounds, None, |round| {
         let question = Question {
             file: copies[round].clone(),
             known: answers[round].as_ref().filter(|_| kept),
@@ -176,14 +180,17 @@ fn begin(second: &Second<'_>, subject: &Subject<'_>, kind: CyclesKind, planned: 
 }
 
 /// Makes the rounds: `next` prepares the workspace for the round of that number and gives its
-/// question, with the file that was written for it, or none where that failed.
+/// question, with the file that was written for it, or none where that failed. `reference` is what
+/// has to be answered where no answer is known.
 async fn drive<'b>(
     second: &'b Second<'b>,
     rounds: &mut Rounds,
+    reference: Option<QueryResult>,
     mut next: impl FnMut(usize) -> Option<(Question<'b>, Option<String>)>,
 ) {
     (second.watch)(super::Step::Cycling(rounds.kind));
     let mut seam = second.seam();
+    seam.reference = reference;
     let began = seam.now_us();
     let bound_us = u64::try_from(rounds.bound.as_micros()).unwrap_or(u64::MAX);
     let look = |made: usize, memory: &mut Vec<Memory>| {
@@ -218,11 +225,11 @@ async fn drive<'b>(
         unanswered = if answered { 0 } else { unanswered + 1 };
         let at_us = seam.now_us().saturating_sub(began);
         rounds.made.push(Round { at_us, reply });
-        if rounds.made.len() % LOOK == 0 {
+        if rounds.made.len().is_multiple_of(LOOK) {
             look(rounds.made.len(), &mut rounds.memory);
         }
     }
-    if rounds.made.len() % LOOK != 0 {
+    if !rounds.made.len().is_multiple_of(LOOK) {
         look(rounds.made.len(), &mut rounds.memory);
     }
     // The close of the last document may still be on its way: it goes out before the next open.

@@ -197,10 +197,7 @@ pub(super) async fn kill(second: &Second<'_>, subject: &Subject<'_>, life: &mut 
     let mut seam = second.seam();
     seam.take(vec![question.clone()]);
     // What the replacement has to say as well, where no answer is known.
-    if seam.ask(0, second.budget).await.is_none() {
-        return;
-    }
-    seam.reference = seam.last[0].clone();
+    seam.reference = subject.reference();
     let Some((process, pid)) = second.leader() else {
         life.not_killed = Some("no process was there to be killed".to_owned());
         return;

@@ -1,10 +1,10 @@
 //! The second start of a server: in a workspace of its own, for everything that would disturb what
 //! is judged of an orderly life.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dsh_harness::kernel::Cancel;
-use dsh_harness::lsp::LspService;
+use dsh_harness::lsp::{LspService, QueryResult};
 use dsh_transcript::{Direction, EventBody, Recorder};
 
 use super::{Check, Findings, Step, cycles, disturb, questions};
@@ -49,11 +49,17 @@ pub(super) struct Second<'a> {
 pub(super) struct Subject<'a> {
     asked: Asked,
     put: Question<'a>,
+    /// What it answered steadily: what it has to answer again, where no answer is known.
+    reference: Option<QueryResult>,
 }
 
 impl<'a> Subject<'a> {
     pub(super) fn question(&self) -> Question<'a> {
         self.put.clone()
+    }
+
+    pub(super) fn reference(&self) -> Option<QueryResult> {
+        self.reference.clone()
     }
 
     pub(super) fn place(&self) -> String {
@@ -68,7 +74,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-impl<'a> Second<'a> {
+impl Second<'_> {
     /// The seam, to be asked without a word to whoever watches.
     pub(super) fn seam(&self) -> Seam<'_> {
         Seam {
@@ -236,7 +242,11 @@ impl Check<'_> {
         let mut subjects: Vec<Subject<'b>> = asked
             .into_iter()
             .zip(put)
-            .map(|(asked, put)| Subject { asked, put })
+            .map(|(asked, put)| Subject {
+                asked,
+                put,
+                reference: None,
+            })
             .filter(|subject| stable(&subject.asked))
             .collect();
         subjects.sort_by_key(|subject| {
@@ -253,13 +263,14 @@ impl Check<'_> {
         second: &Second<'_>,
         subjects: Vec<Subject<'b>>,
     ) -> Result<Subject<'b>, String> {
-        for subject in subjects {
+        for mut subject in subjects {
             (self.watch)(Step::StartingAgain(subject.asked.operation));
             let mut asked = subject.anew(self.options.budget);
             let mut seam = second.seam();
             seam.take(vec![subject.question()]);
             second.decide(&mut seam, &mut asked).await;
             if asked.track.end() == Some(&End::Stable) {
+                subject.reference.clone_from(&seam.last[0]);
                 return Ok(subject);
             }
             if self.cancel.is_cancelled() || seam.initialized.is_none() {
@@ -270,11 +281,11 @@ impl Check<'_> {
     }
 }
 
-/// A moment from now on the runtime's clock, for bounds that are durations of a rule.
+/// Ends when so much time has passed.
 pub(super) fn in_time(limit: Duration) -> tokio::time::Sleep {
     #[expect(
         clippy::disallowed_methods,
         reason = "the bound is what a person chose to wait"
     )]
-    tokio::time::sleep_until((Instant::now() + limit).into())
+    tokio::time::sleep(limit)
 }

@@ -23,6 +23,10 @@ pub(crate) struct GivenUp {
 
 /// A second start. Every field is what a good server does; a test changes one.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an event that may be missing, by itself"
+)]
 pub(crate) struct SecondStart {
     pub(crate) absent: Option<&'static str>,
     /// Each round's answer and latency.
