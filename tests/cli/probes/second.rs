@@ -227,7 +227,7 @@ async fn a_chosen_probe_drives_only_what_it_needs() {
         ("QUA-15", 1, None),
         ("QUA-10", 1, None),
         ("QUA-18", 1, None),
-        ("QUA-16", 2, Some(6 + 2)),
+        ("QUA-16", 2, Some(3 + 1 + 3)),
     ] {
         let checked = check_with(FakeServer::markers(), |options| {
             options.only = chosen(clause);
