@@ -47,6 +47,7 @@ impl Bench {
                 temporary: temporary.path().to_owned(),
                 reproduce: "dsh-conform check".to_owned(),
                 measure: Measuring::Only,
+                rounds: 60,
             },
             temporary,
         }

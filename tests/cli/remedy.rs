@@ -46,6 +46,7 @@ async fn qualify(server: &FakeServer, given: impl FnOnce(&mut Target)) -> Checke
         temporary: temporary.path().to_owned(),
         reproduce: "dsh-conform check".to_owned(),
         measure: Measuring::No,
+        rounds: 60,
     };
     let ground = Ground::Sample(samples::sample("fake").unwrap());
     let checked = dsh_e2e::qualify(

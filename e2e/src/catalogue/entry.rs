@@ -607,10 +607,11 @@ impl Recipe {
         let pins = self.pins().into_iter().enumerate();
         let pins = pins.map(|(place, pin)| (if place == 0 { "version" } else { "with" }, pin));
         let overrides = overrides.into_iter().flatten();
-        let overrides = overrides
-            .map(|(package, version)| ("overrides", (package.as_str(), version.as_str())));
-        let (key, (package, version)) =
-            pins.chain(overrides).find(|(_, (_, version))| inexact(version))?;
+        let overrides =
+            overrides.map(|(package, version)| ("overrides", (package.as_str(), version.as_str())));
+        let (key, (package, version)) = pins
+            .chain(overrides)
+            .find(|(_, (_, version))| inexact(version))?;
         let below = (key != "version").then(|| package.to_owned());
         let key = std::iter::once(key.to_owned()).chain(below);
         let recipe = ["recipes".to_owned(), index.to_string()];

@@ -511,7 +511,9 @@ async fn a_server_that_needs_java_is_installed_where_a_new_one_is() {
     };
     assert_eq!(
         states(diagnose(&old, &[JAVA]).await),
-        Some(Err("version 17.0.15 is too old: 21 or newer is needed".to_owned()))
+        Some(Err(
+            "version 17.0.15 is too old: 21 or newer is needed".to_owned()
+        ))
     );
     assert_eq!(states(diagnose(&old, &[PYPI]).await), None);
     let new = Bench::new(&[python, ("java", "java-21")]);

@@ -110,7 +110,13 @@ impl Tampering for Mutation<'_> {
         if !stands_between(self.mutant) {
             return argv;
         }
-        let life = self.mutant.life.iter().copied().filter(|life| between(*life)).collect();
+        let life = self
+            .mutant
+            .life
+            .iter()
+            .copied()
+            .filter(|life| between(*life))
+            .collect();
         let spec = Spec {
             wire: self.mutant.wire.clone(),
             life,
