@@ -237,9 +237,8 @@ fn settings(entry: &Entry, program: &Path, origin: &Origin) -> Result<Settings, 
     };
     let Some(folder) = folder else {
         return Err(format!(
-            "its settings name files below {}, the folder whose node_modules it is in, and it is \
-             in none",
-            INSTALL
+            "its settings name files below {INSTALL}, the folder whose node_modules it is in, and \
+             it is in none"
         ));
     };
     let folder = folder.display().to_string();

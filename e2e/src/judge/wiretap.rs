@@ -173,6 +173,11 @@ impl Story {
         cases.remove(0)
     }
 
+    /// Everything that was recorded of this life.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.told().events
+    }
+
     fn told(&self) -> Told {
         let mut tape = Tape::default();
         let (mut questions, mut reopened) = (Vec::new(), Vec::new());

@@ -249,6 +249,7 @@ fn people_read_what_got_worse_and_what_is_needed() {
         platform: linux(),
         date: None,
         interrupted: false,
+        division: None,
         runs: vec![run],
     };
     insta::assert_snapshot!("advice", render_text(&report, TextOptions::default()));
