@@ -50,6 +50,10 @@ Examples:
   dsh-conform run --mutants
 
 A failing scenario leaves its transcript in target/dsh-conform (or --out).")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 pub(crate) struct Args {
     /// Scenarios to run: what their ids begin with, a glob over ids, or a .yaml file or folder;
     /// `dsh-conform list scenarios` lists them. With --mutants: what mutants' names begin with

@@ -122,7 +122,7 @@ fn way_out(doing: &str, error: &io::Error) -> &'static str {
             "Choose a place that may be written to"
         }
         _ if matches!(doing, "created" | "opened" | "locked" | "read") => {
-            "Check the path and the disk, or choose another place"
+            "Check the disk and the path, or choose another place"
         }
         _ => "Check the disk; what is missing is written with the next step",
     }
