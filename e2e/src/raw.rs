@@ -61,6 +61,8 @@ use ways::Step;
 const LONGEST: Duration = Duration::from_mins(1);
 /// So many budgets of a probe it takes at most.
 const BUDGETS: u32 = 8;
+/// Beyond what the usual way needed, the least that is left for another.
+const LEAST: Duration = Duration::from_millis(500);
 /// The time that the odd requests take of themselves.
 const EDGES: Duration = Duration::from_secs(8);
 /// The longest one way of a client may take to be answered rightly.
@@ -175,9 +177,12 @@ impl Work<'_> {
         if self.starts().await {
             self.ways(&ways::first(&self.usual_manner(), self.is_fine()))
                 .await;
-            self.end("stdin-closed", Way::StdinClosed).await;
-            self.end("sigterm", Way::Sigterm).await;
             self.overlay_and_edges().await;
+            let known = |end: &Ending| end.way == HANG_UP;
+            if !self.part.measured.ends.iter().any(known) {
+                self.end(HANG_UP, Way::StdinClosed).await;
+            }
+            self.end("sigterm", Way::Sigterm).await;
             self.ways(&ways::later(&self.usual_manner())).await;
         }
         self.conclude();
@@ -206,13 +211,14 @@ impl Work<'_> {
         self.stable.cancel.is_cancelled()
     }
 
-    /// Bounds of a process that may take `within` before its end; none if there is no time for
-    /// it.
+    /// Bounds of a process that may take `within` before its end, or what is left; none if less
+    /// is left than the usual way needed.
     fn bounds(&self, within: Duration) -> Option<Bounds> {
-        // A process that has less time than the others says nothing that could be compared.
-        let enough = self.left() >= within;
+        let needed = self.usual.as_ref().and_then(Seen::all_right_us);
+        let needed = Duration::from_micros(needed.unwrap_or(0)).mul_f64(1.3);
+        let enough = self.left() >= within.min(needed + LEAST);
         let bounds = Bounds {
-            within,
+            within: within.min(self.left()),
             budget: self.bench.budget,
             end: self.end_limit(),
         };
@@ -397,6 +403,7 @@ impl Work<'_> {
                 _ => Plan::UntilRight(&enough),
             };
             let patience = self.patience();
+            let in_full = self.left() >= patience;
             let seen = self
                 .process(
                     step.manner.clone(),
@@ -409,6 +416,11 @@ impl Work<'_> {
                 .await;
             if let Some(seen) = seen {
                 let came = persona::outcome(step.about, &seen, &self.usual_right);
+                // What was given less time than the usual way's patience may only have been slow.
+                if !in_full && matches!(came.0, PersonaOutcome::Silent | PersonaOutcome::Wrong) {
+                    self.not_reached.push(step.name);
+                    continue;
+                }
                 let hint = self.hint(step, &seen, came.0);
                 self.add(step.name, step.summary, &seen, came, hint);
             }
@@ -530,7 +542,18 @@ impl Work<'_> {
                 }
             }
             let late = client.is_late();
-            client.finish().await;
+            let whole = !client.is_gone() && !client.is_cancelled();
+            // One that is as good as before is ended in a way that has to be seen anyway.
+            let hung_up = if ready && whole && names.len() == 0 && !overlay {
+                Some(client.hang_up(bounds.end).await)
+            } else {
+                None
+            };
+            let left = client.finish().await;
+            if let Some(departure) = hung_up {
+                let departure = client::Departure { left, ..departure };
+                self.part.measured.ends.push(ending(HANG_UP, &departure));
+            }
             if !ready || late || died > 3 {
                 break;
             }
@@ -559,6 +582,8 @@ impl Work<'_> {
     }
 }
 
+/// The end of stdin without a word before.
+const HANG_UP: &str = "stdin-closed";
 /// The way that everything is compared with.
 const USUAL: &str = "usual";
 const USUAL_SUMMARY: &str =

@@ -429,22 +429,15 @@ fn signal<'m>(found: &'m Measured, kind: StartKind, name: &str) -> &'m Signal {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_that_comes_too_early_is_told_from_a_true_one() {
     let progress = |value: Value| notify("$/progress", json!({"token": 1, "value": value}));
-    let mut server = on(
-        "initialized",
-        [notify("fake/ready", json!({"status": "loaded"}))],
-    )
-    .rule(Rule::on("textDocument/hover").nth(4).run([
-        progress(json!({"kind": "begin", "title": "Indexing"})),
-        progress(json!({"kind": "end"})),
-        Action::Default,
-    ]));
-    for nth in 1..=3 {
-        server = server.rule(
-            Rule::on("textDocument/hover")
-                .nth(nth)
-                .run([reply(Value::Null)]),
-        );
-    }
+    let hover = |nth| Rule::on("textDocument/hover").nth(nth);
+    let begin = progress(json!({"kind": "begin", "title": "Indexing"}));
+    let end = progress(json!({"kind": "end"}));
+    let ready = notify("fake/ready", json!({"status": "loaded"}));
+    let server = on("initialized", [ready])
+        .rule(hover(1).run([reply(Value::Null)]))
+        .rule(hover(2).run([reply(Value::Null)]))
+        .rule(hover(3).run([begin, reply(Value::Null)]))
+        .rule(hover(4).run([end, Action::Default]));
     let found = measured(server).await;
     assert_eq!(
         signal(&found, StartKind::Cold, "fake/ready (loaded)").held,

@@ -193,7 +193,8 @@ impl Dialogue {
                 }
             }
             Envelope::Notification { method } => {
-                self.signals.notice(method, &json["params"], now_us);
+                let asking = self.waiting.last().copied();
+                self.signals.notice(method, &json["params"], asking, now_us);
             }
             Envelope::Response { id, error, .. } => {
                 let answer = match error {

@@ -143,7 +143,15 @@ pub(super) fn outcome(
     let right = seen.right();
     // How a process is told to end changes nothing of what it answered before.
     let asked = !seen.tracks.is_empty() && about != About::End;
-    if asked {
+    let provoked = match about {
+        About::Requests => seen.sent.request,
+        About::Configuration => seen.sent.configuration,
+        About::Progress => seen.sent.progress,
+        About::End | About::Everything => true,
+    };
+    // What a server never asked for made no difference on the wire, and so is no cause.
+    let same = !provoked && matches!(about, About::Requests | About::Configuration);
+    if asked && !same {
         let waited = duration(seen.waited_us);
         if !seen.answered {
             let said = format!("no question was answered within {waited}");
@@ -155,7 +163,7 @@ pub(super) fn outcome(
         }
     }
     let end = seen.departure.as_ref();
-    if let Some(end) = end.filter(|end| end.took_us.is_none()) {
+    if let Some(end) = end.filter(|end| end.took_us.is_none() && !same) {
         let said = match &end.refused {
             Some(error) => format!("shutdown was refused with {error}; it had to be killed"),
             None if end.unanswered => "shutdown was not answered; it had to be killed".to_owned(),
@@ -165,19 +173,21 @@ pub(super) fn outcome(
         };
         return (PersonaOutcome::DoesNotEnd, Some(said));
     }
-    let provoked = match about {
-        About::Requests => seen.sent.request,
-        About::Configuration => seen.sent.configuration,
-        About::Progress => seen.sent.progress,
-        About::End | About::Everything => true,
-    };
     if !provoked {
         let said = match about {
             About::Requests => "it sends no request",
             About::Configuration => "it does not ask for workspace/configuration",
             _ => "it reports no progress",
         };
-        return (PersonaOutcome::NotAsked, Some(said.to_owned()));
+        let said = if asked && !right.is_superset(usual) {
+            format!(
+                "{said}; of itself it was slow or wrong: {}",
+                what_came(seen)
+            )
+        } else {
+            said.to_owned()
+        };
+        return (PersonaOutcome::NotAsked, Some(said));
     }
     let mut notes = Vec::new();
     if let Some(end) = end {

@@ -31,8 +31,8 @@ struct Times {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Signals {
     by_name: BTreeMap<String, Times>,
-    /// Token → title of what is under way.
-    open: BTreeMap<String, String>,
+    /// Token → title of what is under way, and the question that was open when it began.
+    open: BTreeMap<String, (String, Option<u64>)>,
     /// Whether any progress came at all.
     progressed: bool,
 }
@@ -52,10 +52,17 @@ const OF_LSP: [&str; 9] = [
 ];
 
 impl Signals {
-    /// Takes a notification.
-    pub(super) fn notice(&mut self, method: &str, params: &Value, now_us: u64) {
+    /// Takes a notification that came while `asking` was open, if anything was: a progress that
+    /// begins and ends within one question is about the question.
+    pub(super) fn notice(
+        &mut self,
+        method: &str,
+        params: &Value,
+        asking: Option<u64>,
+        now_us: u64,
+    ) {
         if method == "$/progress" {
-            self.progress(params, now_us);
+            self.progress(params, asking, now_us);
         } else if !OF_LSP.contains(&method) {
             let name = match state(params) {
                 Some(state) => format!("{method} ({state})"),
@@ -65,16 +72,19 @@ impl Signals {
         }
     }
 
-    fn progress(&mut self, params: &Value, now_us: u64) {
+    fn progress(&mut self, params: &Value, asking: Option<u64>, now_us: u64) {
         self.progressed = true;
         let (token, value) = (params["token"].to_string(), &params["value"]);
         match value["kind"].as_str() {
             Some("begin") if self.open.len() < MOST => {
                 let title = value["title"].as_str().unwrap_or_default().to_owned();
-                self.open.insert(token, title);
+                self.open.insert(token, (title, asking));
             }
             Some("end") => {
-                let title = self.open.remove(&token).unwrap_or_default();
+                let (title, began) = self.open.remove(&token).unwrap_or_default();
+                if began.is_some() && began == asking {
+                    return;
+                }
                 let name = if title.is_empty() {
                     "$/progress end".to_owned()
                 } else {
@@ -194,10 +204,10 @@ mod tests {
     #[test]
     fn the_end_of_a_progress_has_its_title() {
         let mut signals = Signals::default();
-        signals.notice("$/progress", &begun("a", "Indexing"), 1);
+        signals.notice("$/progress", &begun("a", "Indexing"), None, 1);
         assert!(signals.is_under_way() && names(&signals).is_empty());
-        signals.notice("$/progress", &ended("a"), 5);
-        signals.notice("$/progress", &ended("never begun"), 6);
+        signals.notice("$/progress", &ended("a"), None, 5);
+        signals.notice("$/progress", &ended("never begun"), None, 6);
         assert!(!signals.is_under_way() && signals.progressed());
         assert_eq!(
             names(&signals),
@@ -206,14 +216,34 @@ mod tests {
     }
 
     #[test]
+    fn a_progress_within_one_question_is_about_that_question() {
+        let mut signals = Signals::default();
+        signals.notice("$/progress", &begun("a", "Finding references"), Some(4), 1);
+        signals.notice("$/progress", &begun("b", "Indexing"), Some(4), 1);
+        signals.notice("$/progress", &ended("a"), Some(4), 2);
+        signals.notice("$/progress", &ended("b"), Some(5), 3);
+        assert_eq!(names(&signals), ["$/progress end (Indexing)"]);
+    }
+
+    #[test]
     fn a_status_of_its_own_is_told_with_its_state() {
         let mut signals = Signals::default();
-        signals.notice("experimental/serverStatus", &json!({"quiescent": false}), 1);
-        signals.notice("experimental/serverStatus", &json!({"quiescent": true}), 2);
-        signals.notice("language/status", &json!({"type": "ServiceReady"}), 3);
-        signals.notice("x/ready", &Value::Null, 4);
+        signals.notice(
+            "experimental/serverStatus",
+            &json!({"quiescent": false}),
+            None,
+            1,
+        );
+        signals.notice(
+            "experimental/serverStatus",
+            &json!({"quiescent": true}),
+            None,
+            2,
+        );
+        signals.notice("language/status", &json!({"type": "ServiceReady"}), None, 3);
+        signals.notice("x/ready", &Value::Null, None, 4);
         // What LSP names says nothing.
-        signals.notice("window/logMessage", &json!({"message": "ready"}), 5);
+        signals.notice("window/logMessage", &json!({"message": "ready"}), None, 5);
         assert_eq!(
             names(&signals),
             [
@@ -229,7 +259,7 @@ mod tests {
     fn of_a_signal_that_repeats_first_and_last_are_kept() {
         let mut signals = Signals::default();
         for at in [3, 5, 9] {
-            signals.notice("x/ready", &Value::Null, at);
+            signals.notice("x/ready", &Value::Null, None, at);
         }
         let all = signals.all();
         assert_eq!(all.len(), 2);
@@ -242,8 +272,8 @@ mod tests {
     fn a_server_with_ever_new_names_is_bounded() {
         let mut signals = Signals::default();
         for n in 0..1_000 {
-            signals.notice(&format!("x/{n}"), &Value::Null, n);
-            signals.notice("$/progress", &begun(&n.to_string(), "t"), n);
+            signals.notice(&format!("x/{n}"), &Value::Null, None, n);
+            signals.notice("$/progress", &begun(&n.to_string(), "t"), None, n);
         }
         assert_eq!(signals.by_name.len(), MOST);
         assert_eq!(signals.open.len(), MOST);

@@ -213,12 +213,18 @@ fn a_server_that_asks_for_nothing_was_not_asked() {
         comes_to(about, &quiet, PersonaOutcome::NotAsked, said);
     }
     comes_to(About::End, &quiet, PersonaOutcome::Fine, "");
-    // What goes wrong is told although nothing was asked.
+    // It saw nothing of the way, so what goes wrong is not the way's fault; but it is told.
     let wrong = Seen {
         sent: Sent::default(),
         ..seen(&[null()], &[null()])
     };
-    comes_to(About::Requests, &wrong, PersonaOutcome::Wrong, "null");
+    comes_to(
+        About::Requests,
+        &wrong,
+        PersonaOutcome::NotAsked,
+        "slow or wrong: goToDefinition: 1 × null",
+    );
+    comes_to(About::Progress, &wrong, PersonaOutcome::Wrong, "null");
 }
 
 #[test]

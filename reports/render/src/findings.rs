@@ -7,6 +7,8 @@ use crate::measured::{
 };
 use crate::text::duration;
 
+/// The name of the way that others are compared with.
+const USUAL: &str = "usual";
 /// As many ways and edges as are told one by one.
 const TOLD: usize = 6;
 
@@ -148,7 +150,17 @@ fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona]) {
     if personas.is_empty() {
         return;
     }
-    let bad = personas.iter().filter(|persona| is_bad(persona.outcome));
+    // What goes wrong in the usual way goes wrong in the others too; it is told once.
+    let usual = personas.iter().find(|persona| persona.name == USUAL);
+    let as_usual = |persona: &&Persona| {
+        persona.name != USUAL
+            && usual.is_some_and(|usual| {
+                usual.outcome == persona.outcome && usual.detail == persona.detail
+            })
+    };
+    let bad = personas
+        .iter()
+        .filter(|persona| is_bad(persona.outcome) && !as_usual(persona));
     let bad: Vec<String> = bad
         .map(|persona| {
             let outcome = match persona.outcome {
@@ -286,6 +298,24 @@ mod tests {
                 ("ways", "requests-refused: dies: exit code 1".to_owned()),
                 ("edges", "alive behind each of 1 odd requests".to_owned()),
             ]
+        );
+    }
+
+    #[test]
+    fn what_is_so_in_the_usual_way_is_told_once() {
+        let stays = |name| persona(name, PersonaOutcome::DoesNotEnd, Some("stays"));
+        let measured = Measured {
+            personas: vec![
+                stays("usual"),
+                stays("a"),
+                persona("b", PersonaOutcome::DoesNotEnd, Some("refused")),
+            ],
+            ..Measured::default()
+        };
+        let told: Vec<String> = of(&measured).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(
+            told,
+            ["usual: does not end: stays", "b: does not end: refused"]
         );
     }
 
