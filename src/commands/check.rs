@@ -13,6 +13,7 @@ use std::time::Duration;
 use dsh_e2e::install::InstallOptions;
 use dsh_e2e::{At, CheckError, CheckOptions, Measuring, Step};
 use dsh_harness::subprocess::{LocalSubprocess, Subprocess};
+use dsh_reports::CyclesKind;
 
 use super::subject::{self, Absent, Extension};
 use crate::cli::Global;
@@ -241,6 +242,11 @@ impl Checker {
         let options = CheckOptions {
             budget: self.args.budget,
             only,
+            // What is part of this program needs no session's worth of rounds to be known.
+            rounds: match target.origin {
+                dsh_reports::Origin::BuiltIn => 60,
+                _ => dsh_e2e::ROUNDS,
+            },
             keep: self.args.keep,
             temporary: self.shell.temporary.clone(),
             reproduce,
@@ -275,6 +281,13 @@ fn said(step: Step) -> String {
         Step::Ending => "shutting down".to_owned(),
         Step::Trying => "trying settings of the host".to_owned(),
         Step::Measuring(what) => format!("measuring: {what}"),
+        Step::StartingAgain(operation) => format!("started again, asking {operation}"),
+        Step::Cycling(CyclesKind::SameText) => "asking over and over".to_owned(),
+        Step::Cycling(CyclesKind::ChangedText) => "asking with changing text".to_owned(),
+        Step::Cycling(CyclesKind::ManyFiles) => "asking in many files".to_owned(),
+        Step::GivingUp => "giving questions up".to_owned(),
+        Step::ChangingOnDisk(operation) => format!("changed another file, asking {operation}"),
+        Step::Killing => "killing it, asking its replacement".to_owned(),
         _ => String::new(),
     }
 }
