@@ -222,7 +222,9 @@ pub async fn check(
     let ended = place.end(options.keep);
     let second_ended = second_place.map(|place| place.end(false)).transpose();
     let mut checked = checked?;
-    checked.run.remarks.extend(second_ended.err());
+    if let Err(left) = second_ended {
+        checked.run.remarks.push(left);
+    }
     match ended {
         Ok(workspace) => checked.workspace = workspace,
         Err(left) => checked.run.remarks.push(left),

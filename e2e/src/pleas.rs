@@ -148,7 +148,7 @@ mod tests {
             ending: None,
             ..Story::default()
         };
-        story.events()
+        story.told().events
     }
 
     #[test]

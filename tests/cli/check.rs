@@ -1,7 +1,7 @@
 //! `check`.
 
 use dsh_fake_lsp::{FakeServer, exit, reply};
-use dsh_reports::{Conclusion, Origin, Verdict};
+use dsh_reports::{Conclusion, Origin, StartKind, Verdict};
 use serde_json::json;
 
 use crate::support::{Desk, typed};
@@ -49,11 +49,11 @@ fn json_is_a_report_and_nothing_else() {
     assert!(run.operations.iter().all(|known| known.stable_us.is_some()));
     assert!(report.date.is_some());
     let measured = run.measured.as_ref().unwrap();
-    // Cold through the host, warm without it.
-    assert_eq!(measured.starts.len(), 2);
+    let starts: Vec<StartKind> = measured.starts.iter().map(|start| start.kind).collect();
+    assert_eq!(starts, [StartKind::Cold, StartKind::Warm]);
     let rounds: Vec<u64> = measured.cycles.iter().map(|cycles| cycles.rounds).collect();
     assert!(rounds[0] >= 50 && rounds.len() == 3, "{rounds:?}");
-    assert_eq!((measured.ends.len(), measured.written.len()), (4, 0));
+    assert!(measured.ends.len() > 1 && measured.written.is_empty());
     assert!(
         run.coverage
             .iter()

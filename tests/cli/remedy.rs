@@ -45,6 +45,7 @@ async fn qualify(server: &FakeServer, given: impl FnOnce(&mut Target)) -> Checke
         keep: false,
         temporary: temporary.path().to_owned(),
         reproduce: "dsh-conform check".to_owned(),
+        rounds: 3,
         measure: Measuring::No,
         rounds: 60,
     };

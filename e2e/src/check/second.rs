@@ -231,7 +231,9 @@ impl Check<'_> {
         let (asked, put) = match place {
             Place::Sample { sample, .. } => questions::all_of(&sample.questions, budget),
             Place::Given { at, .. } => questions::at_all(at, budget),
-            Place::Found { found, .. } => questions::at_all(&found.at, budget),
+            Place::Found { found, .. } => {
+                questions::at_all(found.at.get(..1).unwrap_or_default(), budget)
+            }
             Place::Bare { .. } => return Vec::new(),
         };
         let stable = |asked: &Asked| {

@@ -173,12 +173,7 @@ impl Story {
         cases.remove(0)
     }
 
-    /// Everything that was recorded of this life.
-    pub(crate) fn events(&self) -> Vec<Event> {
-        self.told().events
-    }
-
-    fn told(&self) -> Told {
+    pub(crate) fn told(&self) -> Told {
         let mut tape = Tape::default();
         let (mut questions, mut reopened) = (Vec::new(), Vec::new());
         let (mut columns, mut paths) = (Vec::new(), Vec::new());
@@ -320,8 +315,8 @@ fn asked(operation: Operation, reopened: Option<&str>, came: &[Answer], tape: &m
 }
 
 /// A story as it was recorded.
-struct Told {
-    events: Vec<Event>,
+pub(crate) struct Told {
+    pub(crate) events: Vec<Event>,
     first_end: usize,
     questions: Vec<Asked>,
     reopened: Vec<Asked>,

@@ -12,7 +12,7 @@ fn target() -> Target {
 }
 
 fn told(story: &Story) -> Vec<Event> {
-    story.events()
+    story.told().events
 }
 
 #[track_caller]
