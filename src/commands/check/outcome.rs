@@ -23,7 +23,16 @@ pub(super) struct Outcome {
     /// Whether a folder was named for the reports.
     into_folder: bool,
     baseline: Option<Kept>,
-    emit_config: bool,
+    printed: Printed,
+}
+
+/// What is given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Printed {
+    /// The report.
+    Report,
+    /// The deployment that makes the servers work.
+    Deployment,
 }
 
 impl Outcome {
@@ -37,7 +46,11 @@ impl Outcome {
             fault: false,
             into_folder: args.out.is_some(),
             baseline: Kept::read(shell, args)?,
-            emit_config: args.emit_config,
+            printed: if args.emit_config {
+                Printed::Deployment
+            } else {
+                Printed::Report
+            },
         })
     }
 
@@ -122,7 +135,7 @@ impl Outcome {
 impl Outcome {
     /// Writes the report, or the deployment in its place.
     fn deliver(&self, report: &Report) -> Result<(), Exit> {
-        if !self.emit_config {
+        if self.printed == Printed::Report {
             let delivery = self.delivery.clone();
             let several = report.runs.len() > 1 && self.into_folder;
             if !several || delivery.artifacts.file().is_some() {
