@@ -388,15 +388,14 @@ fn sample_of(
         let given = given.as_ref().and_then(Value::as_str);
         let given = given.unwrap_or(&read.sample);
         let near = data::nearest(given, names.clone());
-        let way_out = match near {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None => {
-                let names: Vec<&str> = names.collect();
-                format!(
-                    "give the path of a folder with a sample.yaml, or one of {}",
-                    names.join(", ")
-                )
-            }
+        let way_out = if let Some(near) = near {
+            format!("did you mean \"{near}\"?")
+        } else {
+            let names: Vec<&str> = names.collect();
+            format!(
+                "give the path of a folder with a sample.yaml, or one of {}",
+                names.join(", ")
+            )
         };
         let message = format!("sample: there is no \"{given}\"; {way_out}");
         return Err(file.error(at, message));

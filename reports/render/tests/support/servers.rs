@@ -97,6 +97,7 @@ pub(crate) fn report(runs: Vec<Run>) -> Report {
         },
         date: Some("2026-11-30T12:00:00Z".to_owned()),
         interrupted: false,
+        division: None,
         runs,
     }
 }
