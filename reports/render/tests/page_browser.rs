@@ -64,8 +64,9 @@ const PROBE: &str = r"
     set('[data-sort-by]', 'rank', 'change');
     found.rank = rows().slice(-2);
     set('.suite input', 'can-4', 'input');
-    found.suite = all('.suite-cases li').filter(seen).length;
-    found.areas = all('.suite-cases details').filter(seen).length;
+    const suite = Array.from(document.querySelector('.suite').querySelectorAll('.suite-cases li'));
+    found.suite = suite.filter(seen).length;
+    found.areas = new Set(suite.filter(seen).map((item) => item.closest('details'))).size;
     document.querySelector('.suite .controls button').click();
     found.folded = all('.suite-cases details[open]').length;
     location.hash = '#' + document.querySelector('.suite-cases li[id]').id;
