@@ -177,7 +177,11 @@ fn gathered(shell: &Shell, files: &[PathBuf], out: Option<&Path>) -> Exit {
         let own = artifacts.file().map(Path::to_path_buf);
         own.unwrap_or_else(|| artifacts.path("report", "html"))
     });
-    match leave(shell, file.as_deref(), &page) {
+    let exit = leave(shell, file.as_deref(), &page);
+    if let (Exit::Fine, Some(file)) = (exit, &file) {
+        complain(&format!("report: {}", file.display()));
+    }
+    match exit {
         Exit::Fine if !whole => Exit::NotCarriedOut,
         exit => exit,
     }

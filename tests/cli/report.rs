@@ -35,6 +35,7 @@ fn a_report_can_be_shown_in_every_form() {
     assert_eq!(render(&["--format", "json"]).report(), report);
     render(&["--format", "junit"]).out_has("<testsuites name=\"dsh-conform\"");
     render(&["--format", "markdown"]).out_has("### ✓ `built-in");
+    render(&["--format", "html"]).out_has("<title>built-in");
     render(&["--format", "github"]).out_has("::notice title=built-in");
     render(&["--format", "badge"]).out_has("\"schemaVersion\": 1");
     let said = render(&["--format", "text", "--format", "junit", "--out", "forms"]);
@@ -48,6 +49,44 @@ fn a_report_can_be_shown_in_every_form() {
         "{:?}",
         desk.files()
     );
+}
+
+/// Reports about different things, from different platforms, which no other form could join.
+#[test]
+fn one_page_shows_reports_of_anything() {
+    let desk = Desk::new();
+    stored(&desk, "a.json");
+    change(&desk, "a.json", "elsewhere.json", |report| {
+        report.platform.os = "elsewhere".to_owned();
+    });
+    let published = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/reports/published/mutants.json"
+    );
+    let files = ["report", "render", "a.json", "elsewhere.json", published];
+    let with = |more: &[&str]| desk.run(&[&files[..], more].concat());
+    let said = with(&["--format", "html", "--out", "page.html"]).ended(0);
+    assert_eq!(
+        (said.out.as_str(), said.err.as_str()),
+        ("", "report: page.html\n")
+    );
+    let page = std::fs::read_to_string(desk.path().join("page.html")).unwrap();
+    for words in [
+        "<title>2 language servers, judged</title>",
+        "linux x86_64, elsewhere x86_64",
+        "Mutants of dsh-harness",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    with(&["--format", "html", "--out", "."]).ended(0);
+    assert_eq!(
+        std::fs::read_to_string(desk.path().join("report.html")).unwrap(),
+        page
+    );
+    with(&["--format", "html"]).ended(0).out_has("</html>");
+    with(&["--format", "markdown"])
+        .ended(2)
+        .err_has("merge reports of one version of dsh-conform on one platform");
 }
 
 #[test]

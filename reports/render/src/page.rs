@@ -177,7 +177,7 @@ fn title(sources: &[Source<'_>]) -> String {
         .count();
     match (sources, servers) {
         ([], _) => "A report without a run".to_owned(),
-        ([one], _) => shown(&words::subject(&one.run.subject)),
+        ([one], _) => shown(&suite::subject(one.run)),
         (_, 0) => "Harnesses and mutants".to_owned(),
         (_, 1) => "A language server, judged".to_owned(),
         (_, servers) => format!("{servers} language servers, judged"),

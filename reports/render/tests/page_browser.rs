@@ -64,8 +64,9 @@ const PROBE: &str = r"
     set('[data-sort-by]', 'rank', 'change');
     found.rank = rows().slice(-2);
     set('.suite input', 'can-4', 'input');
-    found.suite = all('.suite-cases li').filter(seen).length;
-    found.areas = all('.suite-cases details').filter(seen).length;
+    const suite = Array.from(document.querySelector('.suite').querySelectorAll('.suite-cases li'));
+    found.suite = suite.filter(seen).length;
+    found.areas = new Set(suite.filter(seen).map((item) => item.closest('details'))).size;
     document.querySelector('.suite .controls button').click();
     found.folded = all('.suite-cases details[open]').length;
     location.hash = '#' + document.querySelector('.suite-cases li[id]').id;
@@ -106,7 +107,8 @@ const PROBE: &str = r"
 
 fn page() -> String {
     let harness = support::report(vec![support::mixed()]);
-    render_page(&[servers::rich(), harness]).expect("a page is made of any report")
+    let mutants = support::report(vec![support::power()]);
+    render_page(&[servers::rich(), harness, mutants]).expect("a page is made of any report")
 }
 
 #[test]
@@ -124,7 +126,7 @@ fn the_page_is_filtered_and_sorted_at_every_width_light_and_dark() {
         assert_eq!(found["spill"], 0, "{at}");
         assert_eq!(found["stray"], 2, "the page's script and the probe; {at}");
         assert_eq!(found["bars"], true, "{at}");
-        assert_eq!(found["controls"], 2, "{at}");
+        assert_eq!(found["controls"], 3, "{at}");
         assert_eq!(found["count"], "8 servers", "{at}");
         assert_eq!(found["text"], json!(["kotlin-language-server"]), "{at}");
         assert_eq!(found["told"], "1 of 8 servers", "{at}");
@@ -177,7 +179,7 @@ fn without_scripts_everything_is_there_and_no_control_is() {
     assert_eq!(found["script"], false, "{found:#}");
     assert_eq!(found["controls"], 0, "{found:#}");
     assert_eq!(found["rows"].as_array().unwrap().len(), 8, "{found:#}");
-    assert_eq!(found["parts"], 9, "{found:#}");
+    assert_eq!(found["parts"], 10, "{found:#}");
     assert_eq!(found["cases"], cases, "{found:#}");
     // Those of the hostile server lie in what is folded.
     assert!(found["pictures"].as_u64().unwrap() > 5, "{found:#}");

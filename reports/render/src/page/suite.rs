@@ -68,11 +68,11 @@ pub(super) struct AreaCell {
 
 pub(super) fn suite(source: Source<'_>, ids: &mut Ids) -> Suite {
     let run = source.run;
-    let (of, what) = match run.kind {
-        RunKind::Conformance => ("", "cases"),
-        RunKind::Power => ("Mutants of ", "mutants"),
+    let what = match run.kind {
+        RunKind::Conformance => "cases",
+        RunKind::Power => "mutants",
     };
-    let heading = format!("{of}{}", words::subject(&run.subject));
+    let heading = subject(run);
     let id = ids.take("", &heading);
     let cases = Cases::of(run, &id);
     let wanted: Vec<&Case> = run
@@ -123,11 +123,24 @@ pub(super) fn suite(source: Source<'_>, ids: &mut Ids) -> Suite {
     }
 }
 
+/// What the part is about.
+pub(super) fn subject(run: &Run) -> String {
+    let subject = words::subject(&run.subject);
+    match run.kind {
+        RunKind::Conformance => subject,
+        RunKind::Power => format!("Mutants of {subject}"),
+    }
+}
+
 fn facts(source: Source<'_>) -> Vec<Fact> {
     let (run, report) = (source.run, source.report);
     let tally = words::tally(run.kind, run.cases.iter().map(|case| case.verdict));
+    let cases = match run.kind {
+        RunKind::Conformance => "Cases",
+        RunKind::Power => "Mutants",
+    };
     let mut facts = vec![
-        Fact::new("Cases", &format!("{} · {tally}", run.cases.len())),
+        Fact::new(cases, &format!("{} · {tally}", run.cases.len())),
         Fact::new("Profiles", &run.profiles.join(", ")),
         Fact::new("Took", &duration(run.duration_us)),
     ];

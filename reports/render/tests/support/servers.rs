@@ -10,6 +10,12 @@ use serde_json::{Value, json};
 pub(crate) const EVIL: &str = "</script></style></title><script>alert(1)</script>\
      <img src=x onerror=alert(1)>\" onclick=\"x' \u{202e}\u{0}\u{1b}[31m&lt; {{ 7 * 7 }} <!-- ]]>";
 
+/// A value as the report has it.
+#[track_caller]
+fn of<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).expect("it is written as a report is")
+}
+
 const STATEMENTS: [(u32, Level, &str); 19] = [
     (
         1,
@@ -74,14 +80,14 @@ const STATEMENTS: [(u32, Level, &str); 19] = [
 
 /// The clauses that a server is judged by.
 pub(crate) fn clauses() -> Vec<ClauseRef> {
-    let of = |(number, level, statement): &(u32, Level, &str)| ClauseRef {
+    let one = |(number, level, statement): &(u32, Level, &str)| ClauseRef {
         id: format!("QUA-{number}"),
         level: *level,
         profiles: vec!["server".to_owned()],
         statement: (*statement).to_owned(),
         not_run: "no probe is for it".to_owned(),
     };
-    STATEMENTS.iter().map(of).collect()
+    STATEMENTS.iter().map(one).collect()
 }
 
 pub(crate) fn report(runs: Vec<Run>) -> Report {
@@ -116,7 +122,7 @@ pub(crate) fn server(name: &str, version: &str, sample: &str) -> Run {
     let mut run = Run::new(Subject {
         version: Some(version.to_owned()),
         path: Some(format!("/cache/{name}/{version}/bin/{name}")),
-        origin: serde_json::from_value(json!("cache")).unwrap(),
+        origin: of(json!("cache")),
         command: vec![name.to_owned(), "--stdio".to_owned()],
         ..Subject::named(SubjectKind::Server, name)
     });
@@ -139,7 +145,7 @@ pub(crate) fn server(name: &str, version: &str, sample: &str) -> Run {
                 let mut case = case.clone();
                 case.id = format!("QUA-4/{operation}");
                 case.label = Some(operation.to_owned());
-                case.message = "3 Location".to_owned();
+                "3 Location".clone_into(&mut case.message);
                 run.cases.push(case);
             }
         } else {
@@ -174,11 +180,11 @@ pub(crate) fn spoil(run: &mut Run, id: &str, verdict: Verdict, message: &str) {
     let name = run.subject.name.clone();
     let case = case(run, id);
     case.verdict = verdict;
-    case.message = message.to_owned();
+    message.clone_into(&mut case.message);
     case.title = Some("A request that nobody waits for any more costs nobody anything".to_owned());
     case.expected = Some("an answer, or error -32800, within 2000 ms".to_owned());
     case.got = Some("nothing within 2000 ms; the answer came after 3.4 s".to_owned());
-    case.evidence = serde_json::from_value(json!([
+    case.evidence = of(json!([
         {"seq": 40, "atUs": 1_201_000, "text": "process 4711 started: server --stdio"},
         {"seq": 41, "atUs": 1_204_300, "text": "→ textDocument/didOpen main.ts version 1"},
         {"seq": 42, "atUs": 1_204_400, "text": "→ textDocument/references (7) main.ts"},
@@ -186,13 +192,9 @@ pub(crate) fn spoil(run: &mut Run, id: &str, verdict: Verdict, message: &str) {
         {"seq": 44, "atUs": 3_204_900, "text": "no answer within 2000 ms", "decisive": true},
         {"seq": 45, "atUs": 4_604_900, "text": "← result of textDocument/references (7): [{\"uri\":\"file:///workspace/main.ts\",\"range\":{\"start\":{\"line\":4,\"character\":16}…"},
         {"seq": 46, "atUs": 4_605_000, "text": "stderr ends with \"took 3.4 s\""},
-    ]))
-    .unwrap();
-    case.transcript = serde_json::from_value(
-        json!({"path": format!("target/dsh-conform/{name}.jsonl"), "seq": 44}),
-    )
-    .unwrap();
-    case.source = serde_json::from_value(json!({"file": "e2e/probes.rs", "line": 12})).unwrap();
+    ]));
+    case.transcript = of(json!({"path": format!("target/dsh-conform/{name}.jsonl"), "seq": 44}));
+    case.source = of(json!({"file": "e2e/probes.rs", "line": 12}));
     let clause = id.split('/').next().unwrap_or(id);
     case.reproduce = Some(format!(
         "dsh-conform check --server {name} --install --only {clause}"
@@ -219,7 +221,7 @@ fn timeline(operation: &str, slow: u64, right: bool) -> OperationTimeline {
     if right {
         all.push(heard("right", 9, 11, 14));
     }
-    serde_json::from_value(json!({
+    of(json!({
         "operation": operation,
         "askedUs": at(1) / 2,
         "firstRightUs": right.then(|| at(9)),
@@ -228,7 +230,6 @@ fn timeline(operation: &str, slow: u64, right: bool) -> OperationTimeline {
         "latencyUs": 3_100,
         "heard": all,
     }))
-    .unwrap()
 }
 
 /// Everything that can be measured, for a server that is ready after about so many microseconds.
@@ -261,7 +262,7 @@ pub(crate) fn measured(slow: u64) -> Measured {
             "p50Us": scale * 18 / 10, "p95Us": scale * 25 / 10, "maxUs": scale * 41, "eachUs": each(scale),
             "memoryBefore": 212_000_000, "memoryAfter": 236_500_000 + wrong * 40_000_000, "leftOpen": wrong})
     };
-    serde_json::from_value(json!({
+    of(json!({
         "starts": [
             {"kind": "cold", "initializedUs": slow / 12, "operations": operations(slow),
              "signals": [
@@ -297,25 +298,23 @@ pub(crate) fn measured(slow: u64) -> Measured {
             {"path": ".cache/index.bin", "change": "added"},
             {"path": "src/main.ts", "change": "changed"}]
     }))
-    .unwrap()
 }
 
-pub(crate) fn remedy(row: Value) -> Remedy {
-    serde_json::from_value(json!({
+pub(crate) fn remedy(row: &Value) -> Remedy {
+    of(json!({
         "row": row,
         "settings": [
             {"name": "configuration: {}", "against": "silent until workspace/configuration is answered", "clauses": ["QUA-4", "QUA-5", "QUA-7"]},
             {"name": "announceConfiguration: true", "against": "waits for didChangeConfiguration"}],
         "timeoutMs": 45_000
     }))
-    .unwrap()
 }
 
 /// Servers of every conclusion, and cases of every verdict.
 pub(crate) fn rich() -> Report {
     let mut full = server("typescript-language-server", "6.0.2", "typescript");
     full.measured = Some(measured(2_300_000));
-    full.remedy = Some(remedy(json!({
+    full.remedy = Some(remedy(&json!({
         "command": "typescript-language-server",
         "args": ["--stdio"],
         "extensions": {".ts": "typescript", ".tsx": "typescriptreact", ".cjs": "javascript"},
@@ -344,7 +343,7 @@ pub(crate) fn rich() -> Report {
     let mut settings = server("yaml-language-server", "1.19.2", "yaml");
     settings.measured = Some(measured(700_000));
     settings.remedy = Some(remedy(
-        json!({"command": "yaml-language-server", "configuration": {}}),
+        &json!({"command": "yaml-language-server", "configuration": {}}),
     ));
     settings.conclusion = Conclusion::QualifiedWithSettings {
         settings: vec!["configuration: {}".to_owned()],
@@ -381,7 +380,7 @@ pub(crate) fn rich() -> Report {
 
     let mut own = server("my-server --stdio", "1", "x");
     own.sample = None;
-    own.subject.origin = serde_json::from_value(json!("command")).unwrap();
+    own.subject.origin = of(json!("command"));
     own.conclusion = Conclusion::ProtocolOnly { notes: 0 };
     case(&mut own, "QUA-4/hover").verdict = Verdict::Untestable;
 
@@ -412,15 +411,14 @@ pub(crate) fn hostile() -> Run {
     let mut run = server("hostile", "1", "x");
     spoil(&mut run, "QUA-1", Verdict::Note, "x");
     run.measured = Some(measured(1_000));
-    run.remedy = Some(remedy(json!({"command": "x", "list": [1, {"a": "b"}]})));
-    run.stale = serde_json::from_value(json!([{"case": "x", "reason": "x"}])).unwrap();
-    run.skipped =
-        serde_json::from_value(json!([{"reason": "interrupted", "cases": ["x"]}])).unwrap();
+    run.remedy = Some(remedy(&json!({"command": "x", "list": [1, {"a": "b"}]})));
+    run.stale = of(json!([{"case": "x", "reason": "x"}]));
+    run.skipped = of(json!([{"reason": "interrupted", "cases": ["x"]}]));
     run.remarks = vec!["x".to_owned(), "漢字 ä 🙂".repeat(40)];
-    let mut value = serde_json::to_value(&run).unwrap();
+    let mut value = serde_json::to_value(&run).expect("a report is JSON");
     poison(&mut value);
     value["subject"]["origin"] = json!("command");
-    serde_json::from_value(value).expect("only free texts were changed")
+    of(value)
 }
 
 /// Replaces every text that is free.
