@@ -60,6 +60,9 @@ impl Exit {
 
 /// What a run amounts to; a list that is stale counts where nothing else does.
 fn of_run(run: &Run) -> Exit {
+    if let Some(exit) = of_baseline(run) {
+        return exit;
+    }
     match &run.conclusion {
         conclusion if conclusion.conforms() && run.stale.is_empty() => Exit::Fine,
         conclusion if conclusion.conforms() => Exit::Stale,
@@ -73,14 +76,34 @@ fn of_run(run: &Run) -> Exit {
     }
 }
 
+/// What a run amounts to that was compared with a baseline: what was accepted counts for nothing.
+/// None where nothing could be compared.
+fn of_baseline(run: &Run) -> Option<Exit> {
+    let comparison = run.baseline.as_ref().filter(|known| known.with.is_some())?;
+    let judged = match &run.conclusion {
+        Conclusion::NotQualified { .. } => true,
+        Conclusion::Untestable { musts, .. } => !musts.is_empty(),
+        conclusion => conclusion.conforms(),
+    };
+    judged.then(|| {
+        if !comparison.worse.is_empty() {
+            Exit::DoesNotConform
+        } else if run.stale.is_empty() {
+            Exit::Fine
+        } else {
+            Exit::Stale
+        }
+    })
+}
+
 /// The statuses as help shows them.
 pub(crate) const STATUSES: &str = "\
 Exit status:
   0    conforms, or done
-  1    does not conform, or the answer is an error
+  1    does not conform, is worse than its baseline, or the answer is an error
   2    wrong usage, or input that cannot be read
   3    could not be carried out: a server is missing, an installation failed
-  4    a list of known failures is stale: what it names does not fail
+  4    a list of known failures or a baseline is stale: what it names does not fail
   5    nothing was selected
   6    a fault of dsh-conform itself
   130  interrupted (143 by SIGTERM); servers are ended, a partial report written

@@ -186,7 +186,7 @@ const PROBES: [u32; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 17];
 const PENDING: [&str; 0] = [];
 
 /// Modules that compute and do nothing else: they can be tested without a process and a clock.
-const CORES: [&str; 61] = [
+const CORES: [&str; 68] = [
     "harness/kernel/src/plan",
     "harness/lsp/src/extension",
     "harness/profiles/src/acp/translate",
@@ -248,6 +248,13 @@ const CORES: [&str; 61] = [
     "scenarios/src/run/trace",
     "scenarios/src/suite/snapshots",
     "e2e/src/judge",
+    "e2e/src/raw/dialogue",
+    "e2e/src/raw/manner",
+    "e2e/src/raw/output",
+    "e2e/src/raw/persona",
+    "e2e/src/raw/sentence",
+    "e2e/src/raw/signals",
+    "e2e/src/raw/value",
 ];
 
 fn root() -> &'static Path {
@@ -437,6 +444,24 @@ fn the_suite_knows_the_specimen_only_where_it_is_mounted() {
         !line.trim_start().starts_with("//") && line.contains("dsh_harness")
     });
     none_left("ask through the subject protocol", &offenders);
+}
+
+/// The raw driver starts processes as the host does; what they say it reads and writes itself.
+#[test]
+fn the_raw_driver_speaks_without_the_host() {
+    let mut files = production_sources();
+    files.retain(|name, _| is_in_module(name, "e2e/src/raw"));
+    assert!(files.len() > 10, "the raw driver is not there");
+    let allowed = ["dsh_harness::kernel::", "dsh_harness::subprocess::"];
+    let offenders = lines_where(&files, |line| {
+        !line.trim_start().starts_with("//")
+            && line.contains("dsh_harness")
+            && !allowed.iter().any(|module| line.contains(module))
+    });
+    none_left(
+        "frame, read and judge with code of the instrument",
+        &offenders,
+    );
 }
 
 /// SEAM-1: no type of LSP can appear on the seam or above it.

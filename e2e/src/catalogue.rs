@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 pub use crate::data::DataError;
 pub(crate) use entry::INSTALL;
 pub use entry::{
-    CargoRecipe, Entry, Launch, NpmRecipe, PathRecipe, Platform, PypiRecipe, Recipe, RecipeKind,
-    RustupRecipe, Surprise, SystemRecipe, VersionProbe,
+    CargoRecipe, Entry, EntryRemedy, Launch, NpmRecipe, PathRecipe, Platform, PypiRecipe, Recipe,
+    RecipeKind, RustupRecipe, Surprise, SystemRecipe, VersionProbe, Versions,
 };
 
 /// All servers that are known by name.

@@ -1,5 +1,7 @@
 //! One check of one server: a workspace, a mounted runtime, the questions, the end, the verdict.
 
+mod found;
+mod measuring;
 mod questions;
 mod report;
 mod workspace;
@@ -17,6 +19,7 @@ use dsh_transcript::{Event, EventBody, Recorder, jsonl};
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{self, Question, Seam};
+use crate::found::Found;
 use crate::judge::{Asked, Knowledge, Observed, first_failure, judge};
 use crate::place::At;
 use crate::probes::{PROBES, Probe, Reach};
@@ -38,6 +41,13 @@ pub enum Ground {
         /// Where to ask; nowhere in particular if empty.
         at: Vec<At>,
     },
+    /// A folder of the user's, at places that were found without help.
+    Found {
+        /// The workspace, an absolute path.
+        workspace: PathBuf,
+        /// Where to ask, and how that was found.
+        found: Found,
+    },
     /// An empty temporary folder with one file.
     Bare,
 }
@@ -55,6 +65,21 @@ pub struct CheckOptions {
     pub temporary: PathBuf,
     /// The command that repeats the check, without `--only`.
     pub reproduce: String,
+    /// Whether the server is measured without the host too.
+    pub measure: Measuring,
+}
+
+/// Whether a server is measured without the host, by a raw driver: how soon it tells the truth, how
+/// it takes other ways of a client, how it ends, what it makes of odd requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Measuring {
+    /// Behind the judgement, where every probe is judged.
+    #[default]
+    Yes,
+    /// Not at all.
+    No,
+    /// Nothing is judged: it is only measured.
+    Only,
 }
 
 /// What the check is doing.
@@ -69,6 +94,10 @@ pub enum Step {
     AskingAgain(Operation),
     /// The server is being shut down.
     Ending,
+    /// A MUST failed or may hang on settings, and others are tried.
+    Trying,
+    /// The server is measured without the host: what is done.
+    Measuring(&'static str),
 }
 
 /// What a check found.
@@ -150,7 +179,7 @@ pub async fn check(
     let checked = tokio::select! {
         biased;
         () = at_once => None,
-        checked = work.carry_out(Arc::clone(&recording)) => Some(checked),
+        checked = work.all(&recording, ground, scratch.path()) => Some(checked),
     };
     recording.end_all().await;
     let ended = place.end(options.keep);
@@ -192,6 +221,33 @@ struct Findings {
 }
 
 impl Check<'_> {
+    /// Judges the server behind the host, and measures it without, as far as that was asked for.
+    async fn all(
+        &self,
+        recording: &Arc<RecordingSubprocess>,
+        ground: &Ground,
+        scratch: &Path,
+    ) -> Checked {
+        let mut checked = match self.options.measure {
+            Measuring::Only => self.unjudged(),
+            Measuring::Yes | Measuring::No => self.carry_out(Arc::clone(recording)).await,
+        };
+        let measured = match self.options.measure {
+            Measuring::No => false,
+            // No clause that can be chosen hangs on what is measured.
+            Measuring::Yes => self.options.only.is_empty() && !checked.events.is_empty(),
+            Measuring::Only => true,
+        };
+        if measured && !self.cancel.is_cancelled() {
+            self.measure(recording, ground, scratch, &mut checked.run)
+                .await;
+            checked.events = self.recorder.events();
+            let end_us = checked.events.last().map_or(0, |event| event.at_us);
+            checked.run.duration_us = end_us;
+        }
+        checked
+    }
+
     async fn carry_out(&self, recording: Arc<RecordingSubprocess>) -> Checked {
         (self.watch)(Step::Mounting);
         let mut findings = Findings::default();
@@ -214,6 +270,26 @@ impl Check<'_> {
         Checked {
             run,
             events,
+            workspace: None,
+        }
+    }
+
+    /// A check in which nothing was asked through the host.
+    fn unjudged(&self) -> Checked {
+        let findings = Findings::default();
+        let seen = Observed {
+            events: &[],
+            knowledge: Knowledge::Nothing,
+            questions: &[],
+            reopened: &[],
+            configured: false,
+            rising: false,
+            budget_us: 0,
+        };
+        let run = report::assemble(self, &seen, Vec::new(), &findings.told(), Selection::Some);
+        Checked {
+            run,
+            events: Vec::new(),
             workspace: None,
         }
     }
@@ -285,6 +361,7 @@ impl Check<'_> {
             Place::Given { at, .. } if !at.is_empty() => {
                 self.ask_given(&mut seam, at, findings).await;
             }
+            Place::Found { found, .. } => self.ask_found(&mut seam, &found.at, findings).await,
             Place::Given { somewhere, .. } | Place::Bare { somewhere, .. } => {
                 self.ask_somewhere(&mut seam, somewhere, findings).await;
             }
@@ -396,6 +473,7 @@ impl Check<'_> {
         let knowledge = match self.place {
             Place::Sample { .. } => Knowledge::Known,
             Place::Given { at, .. } if !at.is_empty() => Knowledge::Shape,
+            Place::Found { .. } => Knowledge::Found,
             _ => Knowledge::Nothing,
         };
         let seen = Observed {
@@ -404,6 +482,7 @@ impl Check<'_> {
             questions: &findings.questions,
             reopened: &findings.reopened,
             configured: !self.target.configuration.is_null(),
+            rising: self.target.rising_versions,
             budget_us: u64::try_from(self.options.budget.as_micros()).unwrap_or(u64::MAX),
         };
         let chosen =

@@ -36,7 +36,7 @@ pub use recipes::RecipeError;
 
 use self::cache::{Lock, LockError, Slot};
 use self::recipes::Cook;
-use crate::catalogue::{Entry, Platform, Recipe, RecipeKind};
+use crate::catalogue::{Entry, EntryRemedy, Platform, Recipe, RecipeKind};
 
 /// What the outer shell knows about this machine.
 #[derive(Debug, Clone)]
@@ -85,6 +85,8 @@ pub struct Located {
     pub initialization_options: Value,
     /// The answer to every `workspace/configuration` item; null for none.
     pub configuration: Value,
+    /// Settings that are tried where a MUST fails without them.
+    pub remedies: Vec<EntryRemedy>,
     /// The version it told, or `unknown` if it told none.
     pub version: String,
     /// Where it came from.

@@ -31,6 +31,8 @@ pub(crate) enum Knowledge {
     Known,
     /// Positions were given, their answers are not known: judged for shape.
     Shape,
+    /// Positions were found, their answers are not known: only their shape is judged.
+    Found,
     /// Nothing is known.
     Nothing,
 }
@@ -61,6 +63,8 @@ pub(crate) struct Observed<'a> {
     pub(crate) reopened: &'a [Asked],
     /// Whether the server is given settings, so that null is never its answer.
     pub(crate) configured: bool,
+    /// Whether a document that is opened again has the next version, and not 1.
+    pub(crate) rising: bool,
     /// How long a probe may wait, in microseconds.
     pub(crate) budget_us: u64,
 }
@@ -158,7 +162,7 @@ fn obituary(events: &[Event], process: u32) -> Option<(u64, String)> {
 }
 
 /// The line of a stderr tail that tells most: the last that speaks of an error, else the last.
-fn telling_line(stderr: &str) -> Option<&str> {
+pub(crate) fn telling_line(stderr: &str) -> Option<&str> {
     let lines = || {
         stderr
             .lines()

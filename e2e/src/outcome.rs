@@ -47,7 +47,11 @@ pub(crate) fn against_known(
     })
 }
 
-fn locations_answer(judgement: &Judgement, expected: usize, raw: Option<&Value>) -> Valued {
+pub(crate) fn locations_answer(
+    judgement: &Judgement,
+    expected: usize,
+    raw: Option<&Value>,
+) -> Valued {
     match judgement {
         Judgement::Right => (Answer::Right, None),
         Judgement::Empty => (Answer::Other(empty(raw)), None),
@@ -68,7 +72,11 @@ fn locations_answer(judgement: &Judgement, expected: usize, raw: Option<&Value>)
     }
 }
 
-fn hover_answer(judgement: &Judgement, contents: Option<&str>, raw: Option<&Value>) -> Valued {
+pub(crate) fn hover_answer(
+    judgement: &Judgement,
+    contents: Option<&str>,
+    raw: Option<&Value>,
+) -> Valued {
     match judgement {
         Judgement::Right => (Answer::Right, None),
         Judgement::Empty => (Answer::Other(empty(raw)), None),

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::catalogue::Entry;
+use crate::catalogue::{Entry, Versions};
 use crate::install::{Located, Origin};
+use crate::setting::Suggested;
 
 /// Time budgets of the host for one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,14 @@ pub struct Target {
     pub initialization_options: Value,
     /// The answer to `workspace/configuration`; null for none.
     pub configuration: Value,
+    /// `announceConfiguration`.
+    pub announce_configuration: bool,
+    /// Whether `versions` is `rising`.
+    pub rising_versions: bool,
+    /// `retryStale`.
+    pub retry_stale: u32,
+    /// Settings that are tried where a MUST fails without them.
+    pub remedies: Vec<Suggested>,
     /// How long it may take to shut down, and how long it has after SIGTERM; the host's own
     /// defaults where they are not given.
     pub limits: Option<Limits>,
@@ -82,6 +91,10 @@ impl Target {
             extensions: entry.extensions.clone(),
             initialization_options: located.initialization_options.clone(),
             configuration: located.configuration.clone(),
+            announce_configuration: entry.announce_configuration,
+            rising_versions: entry.versions == Versions::Rising,
+            retry_stale: entry.retry_stale,
+            remedies: located.remedies.iter().map(Suggested::of_entry).collect(),
             limits: entry.shutdown_timeout_ms.map(|shutdown_ms| Limits {
                 shutdown_ms,
                 ..Limits::default()
@@ -106,19 +119,26 @@ impl Target {
             extensions,
             initialization_options: Value::Null,
             configuration: Value::Null,
+            announce_configuration: false,
+            rising_versions: false,
+            retry_stale: 0,
+            remedies: Vec::new(),
             limits: None,
             remarks: Vec::new(),
         }
     }
 
-    /// The rows that mount a runtime with this server behind the tool. JSON is YAML.
-    pub fn deployment(&self) -> String {
-        let mut server = json!({
-            "command": self.command,
-            "args": self.args,
-            "env": self.env,
-            "extensionToLanguage": self.extensions,
-        });
+    /// What stands under the server's name in `servers` of the row that mounts it; what has the
+    /// host's own default is left out.
+    pub fn row(&self) -> Value {
+        let mut server = json!({"command": self.command});
+        if !self.args.is_empty() {
+            server["args"] = json!(self.args);
+        }
+        if !self.env.is_empty() {
+            server["env"] = json!(self.env);
+        }
+        server["extensionToLanguage"] = json!(self.extensions);
         for (key, value) in [
             ("initializationOptions", &self.initialization_options),
             ("configuration", &self.configuration),
@@ -127,10 +147,28 @@ impl Target {
                 server[key] = value.clone();
             }
         }
-        if let Some(limits) = self.limits {
+        if self.announce_configuration {
+            server["announceConfiguration"] = true.into();
+        }
+        if self.rising_versions {
+            server["versions"] = "rising".into();
+        }
+        if self.retry_stale > 0 {
+            server["retryStale"] = self.retry_stale.into();
+        }
+        let (limits, default) = (self.limits.unwrap_or_default(), Limits::default());
+        if limits.shutdown_ms != default.shutdown_ms {
             server["shutdownTimeoutMs"] = limits.shutdown_ms.into();
+        }
+        if limits.kill_grace_ms != default.kill_grace_ms {
             server["killGraceMs"] = limits.kill_grace_ms.into();
         }
+        server
+    }
+
+    /// The rows that mount a runtime with this server behind the tool. JSON is YAML.
+    pub fn deployment(&self) -> String {
+        let server = self.row();
         let rows = json!([
             {"name": "@deepseek-ai/dsh-fs-local"},
             {"name": "@deepseek-ai/dsh-subprocess-local"},
@@ -196,7 +234,6 @@ mod tests {
             json!({
                 "command": "/bin/x",
                 "args": ["--stdio"],
-                "env": {},
                 "extensionToLanguage": {".x": "x"},
             })
         );
@@ -209,10 +246,29 @@ mod tests {
             rows[3]["config"]["servers"]["x"]["configuration"],
             json!({})
         );
-        let limits = Some(Limits::default());
-        let rows: Value = serde_json::from_str(&Target { limits, ..target }.deployment()).unwrap();
-        let server = &rows[3]["config"]["servers"]["x"];
-        assert_eq!(server["shutdownTimeoutMs"], 5_000);
-        assert_eq!(server["killGraceMs"], 2_000);
+        let limits = Some(Limits {
+            shutdown_ms: 20_000,
+            ..Limits::default()
+        });
+        let target = Target {
+            limits,
+            announce_configuration: true,
+            rising_versions: true,
+            retry_stale: 2,
+            ..target
+        };
+        assert_eq!(
+            target.row(),
+            json!({
+                "command": "/bin/x",
+                "args": ["--stdio"],
+                "extensionToLanguage": {".x": "x"},
+                "configuration": {},
+                "announceConfiguration": true,
+                "versions": "rising",
+                "retryStale": 2,
+                "shutdownTimeoutMs": 20_000,
+            })
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! `check`.
 
+mod baseline;
+mod emit;
 mod outcome;
 mod selection;
 
@@ -8,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dsh_e2e::install::InstallOptions;
-use dsh_e2e::{At, CheckError, CheckOptions, Checked, Ground, Step};
+use dsh_e2e::{At, CheckError, CheckOptions, Checked, Ground, Measuring, Step};
 use dsh_harness::subprocess::{LocalSubprocess, Subprocess};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -29,6 +31,10 @@ use selection::{Chosen, Refused};
 /// Each server is driven through open, ask, close with the host of this toolkit, over a recording
 /// of the wire, in a copy of a sample workspace with known answers. Without a server named, the
 /// built-in one is checked.
+///
+/// Where a MUST fails with the host's defaults, settings of the host are tried, and those that help
+/// are named. Without --at, --command finds places to ask at by itself in the workspace: what is
+/// right there is not known, so answers are judged for shape, and whether they agree is told.
 #[derive(Clone, Debug, clap::Args)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -43,6 +49,9 @@ Examples:
   dsh-conform check --command 'my-server --stdio' --ext .foo=foolang \\
       --workspace ~/project --at src/main.foo:12:7
   dsh-conform check --server pyright --only QUA-4 --format json
+  dsh-conform check --server gopls --emit-config > cordis.yml
+  dsh-conform check --all --baseline servers.json
+  dsh-conform check --server clangd --install --measure only
 
 A server that fails leaves its transcript in target/dsh-conform (or --out).")]
 pub(crate) struct Args {
@@ -83,12 +92,47 @@ pub(crate) struct Args {
     /// The folder for transcripts and reports, or the file of a single report
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
+    /// Measure the server without the host too: readiness, ways of a client, ends, odd requests
+    ///
+    /// It takes a minute at most, in a workspace of its own. With `only`, nothing is judged.
+    #[arg(long, value_enum, value_name = "WHETHER", default_value = "yes")]
+    measure: Measure,
     /// Keep the temporary workspaces and the transcripts
     #[arg(long)]
     keep: bool,
+    /// Fail only on what is worse than this file accepts, or on what it accepts and holds now
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Write what is found into the file of --baseline, by server, platform and version
+    #[arg(long, requires = "baseline", conflicts_with = "only")]
+    update_baseline: bool,
+    /// Print a deployment that makes the servers work, as YAML, and nothing else
+    #[arg(long, conflicts_with_all = ["format", "only"])]
+    emit_config: bool,
     /// Servers that are checked at the same time
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
+}
+
+/// Whether a server is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Measure {
+    /// Behind the judgement, unless --only chooses clauses
+    Yes,
+    /// Not at all
+    No,
+    /// Without a judgement
+    Only,
+}
+
+impl From<Measure> for Measuring {
+    fn from(measure: Measure) -> Self {
+        match measure {
+            Measure::Yes => Self::Yes,
+            Measure::No => Self::No,
+            Measure::Only => Self::Only,
+        }
+    }
 }
 
 /// The longest time that can be given, in seconds: as many milliseconds as fit into 31 bits, the
@@ -117,7 +161,7 @@ pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {
             return exit;
         }
     };
-    let outcome = match Outcome::planned(&args, global.color) {
+    let outcome = match Outcome::planned(shell, &args, global.color) {
         Ok(outcome) => outcome,
         Err(message) => {
             complain(&format!("error: {message}"));
@@ -206,11 +250,12 @@ impl Checker {
             keep: self.args.keep,
             temporary: self.shell.temporary.clone(),
             reproduce,
+            measure: self.args.measure.into(),
         };
         let Interruption { cancel, stop, .. } = &self.interruption;
         let watch = |step: Step| line.say(&said(step));
         let subprocess = Arc::clone(&self.subprocess);
-        match dsh_e2e::check(&target, &ground, &options, subprocess, cancel, stop, &watch).await {
+        match dsh_e2e::qualify(&target, &ground, &options, subprocess, cancel, stop, &watch).await {
             Ok(checked) => Ok(Some(checked)),
             Err(CheckError::Stopped) => Ok(None),
             Err(error) => Err(error),
@@ -224,6 +269,8 @@ fn said(step: Step) -> String {
         Step::Asking(operation) => format!("asking {operation}"),
         Step::AskingAgain(operation) => format!("changed a file, asking {operation}"),
         Step::Ending => "shutting down".to_owned(),
+        Step::Trying => "trying settings of the host".to_owned(),
+        Step::Measuring(what) => format!("measuring: {what}"),
         _ => String::new(),
     }
 }

@@ -7,11 +7,14 @@
 mod agent;
 mod audit;
 mod check;
+mod found;
 mod interruption;
 mod probes;
 mod query;
+mod raw;
 mod reference;
 mod refused;
+mod remedy;
 mod report;
 mod run;
 mod support;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dsh_e2e::{CheckOptions, Checked, Ground, Step, Target, samples};
+use dsh_e2e::{CheckOptions, Checked, Ground, Measuring, Step, Target, samples};
 use dsh_fake_lsp::{
     Action, Control, FakeServer, Helper, Rule, exit, ignore, raw, reply, reply_error, spawn_helper,
 };
@@ -37,6 +37,7 @@ fn prepared(server: &FakeServer) -> (Target, CheckOptions, tempfile::TempDir) {
         keep: false,
         temporary: temporary.path().to_owned(),
         reproduce: "dsh-conform check".to_owned(),
+        measure: Measuring::No,
     };
     (target, options, temporary)
 }

@@ -35,6 +35,18 @@ pub struct Entry {
     /// a text stands for the folder of the installation.
     #[serde(default)]
     pub configuration: Value,
+    /// Whether the host announces the configuration right behind `initialized`, for a server that
+    /// stays silent until then (`announceConfiguration`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub announce_configuration: bool,
+    /// The version that an opened document is given, `rising` for a server that caches by version
+    /// (`versions`).
+    #[serde(default, skip_serializing_if = "Versions::is_fixed")]
+    pub versions: Versions,
+    /// How often the host asks again when the answer is stale, 0 to 100 (`retryStale`).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(max = 100))]
+    pub retry_stale: u32,
     /// `shutdownTimeoutMs` of the host, in milliseconds, 1 to 60000, for a server that needs longer
     /// to end than the host's default allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,6 +59,71 @@ pub struct Entry {
     /// What it is known to do that surprises a client.
     #[serde(default)]
     pub surprises: Vec<Surprise>,
+    /// Settings that are tried, in this order, where a MUST fails without them; what is given with
+    /// every start stands in the keys above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<EntryRemedy>,
+}
+
+/// Settings that help against something, given together. `${install}` stands in them for the folder
+/// of the installation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EntryRemedy {
+    /// What it helps against.
+    pub against: String,
+    /// `initializationOptions`, in place of what is given.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub initialization_options: Value,
+    /// `configuration`, in place of what is given.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub configuration: Value,
+    /// `announceConfiguration`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub announce_configuration: bool,
+    /// `versions`.
+    #[serde(default, skip_serializing_if = "Versions::is_fixed")]
+    pub versions: Versions,
+    /// `retryStale`, 0 to 100.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(max = 100))]
+    pub retry_stale: u32,
+    /// `shutdownTimeoutMs`, 1 to 60000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 60_000))]
+    pub shutdown_timeout_ms: Option<u64>,
+    /// Arguments, behind those it is started with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+}
+
+/// Which version an opened document is given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Versions {
+    /// Always 1.
+    #[default]
+    Fixed,
+    /// One more at each open of the same document in the same process.
+    Rising,
+}
+
+impl Versions {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "the signature serde asks for"
+    )]
+    fn is_fixed(&self) -> bool {
+        *self == Self::Fixed
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A command and its arguments.
@@ -271,10 +348,15 @@ impl Entry {
 
     /// Whether it is given the folder of the installation.
     pub(crate) fn names_install(&self) -> bool {
-        let args = self.launch.args.iter().cloned().map(Value::from);
-        names_install(&args.collect())
-            || names_install(&self.initialization_options)
-            || names_install(&self.configuration)
+        let settings = |args: &[String], values: [&Value; 2]| {
+            args.iter().any(|arg| arg.contains(INSTALL)) || values.into_iter().any(names_install)
+        };
+        let given = [&self.initialization_options, &self.configuration];
+        settings(&self.launch.args, given)
+            || self.remedies.iter().any(|remedy| {
+                let tried = [&remedy.initialization_options, &remedy.configuration];
+                settings(&remedy.args, tried)
+            })
     }
 
     fn fault(&self, origin: &str) -> Option<String> {
@@ -318,11 +400,27 @@ impl Entry {
                 return Some(format!("extensions: {extension} has no language id"));
             }
         }
-        if self
-            .shutdown_timeout_ms
-            .is_some_and(|ms| !(1..=60_000).contains(&ms))
-        {
-            return Some("shutdownTimeoutMs: give 1 to 60000 milliseconds".to_owned());
+        if let Some(message) = limits_fault(self.shutdown_timeout_ms, self.retry_stale) {
+            return Some(message);
+        }
+        for remedy in &self.remedies {
+            let bare = EntryRemedy {
+                against: remedy.against.clone(),
+                ..EntryRemedy::default()
+            };
+            if remedy.against.trim().is_empty() {
+                return Some("remedies: say what it helps against".to_owned());
+            }
+            if *remedy == bare {
+                return Some(format!(
+                    "remedies: \"{}\" has no setting; give one or more",
+                    remedy.against
+                ));
+            }
+            let fault = limits_fault(remedy.shutdown_timeout_ms, remedy.retry_stale);
+            if let Some(message) = fault {
+                return Some(format!("remedies: {message}"));
+            }
         }
         if self.recipes.is_empty() {
             return Some("recipes: name at least one way to obtain the server".to_owned());
@@ -345,7 +443,8 @@ impl VersionProbe {
     fn fault(&self) -> Option<String> {
         let Some(package) = &self.package else {
             let nothing = self.command.is_none() && self.args.is_empty();
-            return nothing.then(|| "version: give the args it tells it by, or a package".to_owned());
+            return nothing
+                .then(|| "version: give the args it tells it by, or a package".to_owned());
         };
         let alone = self.command.is_none() && self.args.is_empty() && self.after.is_none();
         let fault = if alone && !package.is_empty() {
@@ -357,6 +456,13 @@ impl VersionProbe {
         };
         Some(format!("version.package: {fault}"))
     }
+}
+
+fn limits_fault(shutdown_timeout_ms: Option<u64>, retry_stale: u32) -> Option<String> {
+    if shutdown_timeout_ms.is_some_and(|ms| !(1..=60_000).contains(&ms)) {
+        return Some("shutdownTimeoutMs: give 1 to 60000 milliseconds".to_owned());
+    }
+    (retry_stale > 100).then(|| "retryStale: give 0 to 100".to_owned())
 }
 
 impl Recipe {

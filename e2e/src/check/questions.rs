@@ -22,7 +22,7 @@ pub(super) fn all_of(sample: &Sample, budget: Duration) -> (Vec<Asked>, Vec<Ques
 }
 
 /// `hover`, `hover (2)`, …
-fn numbered(operation: Operation, seen: &mut [u32; Operation::ALL.len()]) -> String {
+pub(super) fn numbered(operation: Operation, seen: &mut [u32; Operation::ALL.len()]) -> String {
     let index = Operation::ALL
         .iter()
         .position(|known| *known == operation)

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::{CheckError, CheckOptions, Ground};
+use crate::found::Found;
 use crate::place::{At, first_identifier, first_source};
 use crate::samples::{LaidOut, Position, Sample};
 use crate::target::Target;
@@ -24,6 +25,8 @@ pub(super) enum Place<'a> {
         at: &'a [At],
         somewhere: At,
     },
+    /// A folder of the user's, with places that were found in it.
+    Found { root: String, found: &'a Found },
     /// A folder with one file.
     Bare {
         folder: TempDir,
@@ -80,13 +83,20 @@ impl<'a> Place<'a> {
                     None => bare(target, options, Some(root)),
                 }
             }
+            Ground::Found { workspace, found } => Ok(Self::Found {
+                root: workspace.display().to_string(),
+                found,
+            }),
             Ground::Bare => bare(target, options, None),
         }
     }
 
     pub(super) fn root(&self) -> &str {
         match self {
-            Self::Sample { root, .. } | Self::Given { root, .. } | Self::Bare { root, .. } => root,
+            Self::Sample { root, .. }
+            | Self::Given { root, .. }
+            | Self::Found { root, .. }
+            | Self::Bare { root, .. } => root,
         }
     }
 
@@ -116,6 +126,7 @@ impl<'a> Place<'a> {
                 "{folder} has no file with one of the extensions; an empty one in a temporary \
                  workspace was opened instead"
             )),
+            Self::Found { found, .. } => Some(found.told.clone()),
             _ => None,
         }
     }
@@ -133,7 +144,7 @@ impl<'a> Place<'a> {
                     |error| format!("the temporary workspace {path} was not removed: {error}");
                 folder.close().map(|()| None).map_err(left)
             }
-            Self::Given { .. } => Ok(None),
+            Self::Given { .. } | Self::Found { .. } => Ok(None),
         }
     }
 }

@@ -104,12 +104,18 @@ mod tests {
     fn the_package_above_the_program_tells_the_version() {
         let (_folder, root) = laid_out(&[
             ("node_modules/@of/foo/package.json", FOO),
-            ("node_modules/@of/foo/bin/package.json", r#"{"type": "module"}"#),
+            (
+                "node_modules/@of/foo/bin/package.json",
+                r#"{"type": "module"}"#,
+            ),
             ("node_modules/@of/foo/bin/foo.js", ""),
             ("node_modules/.bin/foo.cmd", ""),
             ("package.json", r#"{"private": true}"#),
         ]);
-        for program in ["node_modules/@of/foo/bin/foo.js", "node_modules/.bin/foo.cmd"] {
+        for program in [
+            "node_modules/@of/foo/bin/foo.js",
+            "node_modules/.bin/foo.cmd",
+        ] {
             let version = package_version(&root.join(program), "@of/foo");
             assert_eq!(version.as_deref(), Ok("1.2.3"), "{program}");
         }
@@ -150,6 +156,9 @@ mod tests {
     fn every_text_of_a_value_is_filled_in() {
         let value = json!({"a": ["${install}/lib", 1], "b": {"c": null, "d": "x${install}"}});
         let filled = filled(&value, "/opt");
-        assert_eq!(filled, json!({"a": ["/opt/lib", 1], "b": {"c": null, "d": "x/opt"}}));
+        assert_eq!(
+            filled,
+            json!({"a": ["/opt/lib", 1], "b": {"c": null, "d": "x/opt"}})
+        );
     }
 }

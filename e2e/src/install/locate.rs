@@ -11,7 +11,7 @@ use super::home;
 use super::process::{self, Invocation, RunError};
 use super::version::{read_version, telling_line};
 use super::{Candidate, Installer, LocateError, Located, Origin, Rejected};
-use crate::catalogue::{Entry, INSTALL, Recipe};
+use crate::catalogue::{Entry, EntryRemedy, INSTALL, Recipe};
 
 /// How long a program has to tell its version.
 pub(super) const PROBE_LIMIT: Duration = Duration::from_secs(20);
@@ -92,6 +92,7 @@ impl Installer {
                         args: settings.args,
                         initialization_options: settings.initialization_options,
                         configuration: settings.configuration,
+                        remedies: settings.remedies,
                         version,
                         origin,
                         rejected,
@@ -192,6 +193,7 @@ struct Settings {
     args: Vec<String>,
     initialization_options: Value,
     configuration: Value,
+    remedies: Vec<EntryRemedy>,
 }
 
 /// The settings of `entry` for the server at `program`, or why they cannot be given.
@@ -200,6 +202,7 @@ fn settings(entry: &Entry, program: &Path, origin: &Origin) -> Result<Settings, 
         args: entry.launch.args.clone(),
         initialization_options: entry.initialization_options.clone(),
         configuration: entry.configuration.clone(),
+        remedies: entry.remedies.clone(),
     };
     if !entry.names_install() {
         return Ok(settings);
@@ -216,11 +219,25 @@ fn settings(entry: &Entry, program: &Path, origin: &Origin) -> Result<Settings, 
         ));
     };
     let folder = folder.display().to_string();
+    let tried = settings.remedies.iter_mut();
+    let tried = tried.flat_map(|remedy| {
+        for arg in &mut remedy.args {
+            *arg = arg.replace(INSTALL, &folder);
+        }
+        [
+            &mut remedy.initialization_options,
+            &mut remedy.configuration,
+        ]
+    });
+    let given = [
+        &mut settings.initialization_options,
+        &mut settings.configuration,
+    ];
+    for value in given.into_iter().chain(tried) {
+        *value = home::filled(value, &folder);
+    }
     for arg in &mut settings.args {
         *arg = arg.replace(INSTALL, &folder);
-    }
-    for value in [&mut settings.initialization_options, &mut settings.configuration] {
-        *value = home::filled(value, &folder);
     }
     Ok(settings)
 }

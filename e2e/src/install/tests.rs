@@ -309,7 +309,10 @@ async fn a_package_can_tell_the_version_without_being_started() {
     let mut entry = entry(&[PATH, NPM]);
     entry.version = serde_json::from_value(serde_json::json!({"package": "foo"})).unwrap();
     let error = bench.install(&entry).await.unwrap_err().to_string();
-    assert!(error.contains("it belongs to no npm package foo"), "{error}");
+    assert!(
+        error.contains("it belongs to no npm package foo"),
+        "{error}"
+    );
     let global = bench.path("lib/node_modules/foo");
     std::fs::create_dir_all(&global).unwrap();
     let manifest = r#"{"name": "foo", "version": "3.1.0"}"#;
@@ -326,7 +329,13 @@ async fn the_folder_of_the_installation_is_filled_in_wherever_it_is_named() {
     let settings = serde_json::json!({"tsdk": "${install}/node_modules/typescript/lib"});
     entry.launch.args = vec!["--at=${install}".to_owned()];
     entry.initialization_options = settings.clone();
-    entry.configuration = settings;
+    entry.configuration = settings.clone();
+    entry.remedies = vec![crate::catalogue::EntryRemedy {
+        against: "QUA-4".to_owned(),
+        initialization_options: settings,
+        args: vec!["--also=${install}".to_owned()],
+        ..Default::default()
+    }];
     bench.put("early", "foo-server", "server-works");
     let located = bench.install(&entry).await.unwrap();
     let slot = bench.slot().display().to_string();
@@ -334,8 +343,13 @@ async fn the_folder_of_the_installation_is_filled_in_wherever_it_is_named() {
     let filled = serde_json::json!({"tsdk": format!("{slot}/node_modules/typescript/lib")});
     assert_eq!(located.initialization_options, filled);
     assert_eq!(located.configuration, filled);
+    assert_eq!(located.remedies[0].initialization_options, filled);
+    assert_eq!(located.remedies[0].args, [format!("--also={slot}")]);
     let reason = &located.rejected[0].reason;
-    assert!(reason.contains("the folder whose node_modules it is in"), "{reason}");
+    assert!(
+        reason.contains("the folder whose node_modules it is in"),
+        "{reason}"
+    );
     // One of npm's own folder is as good as one of the cache.
     let modules = bench.path("lib/node_modules/foo");
     std::fs::create_dir_all(&modules).unwrap();
@@ -349,7 +363,9 @@ async fn the_folder_of_the_installation_is_filled_in_wherever_it_is_named() {
 #[tokio::test]
 async fn packages_that_are_replaced_are_written_into_the_manifest() {
     let bench = Bench::new(&NODE);
-    let entry = entry(&["{kind: npm, package: foo-server, version: 1.2.3, node: 18, overrides: {bar: 4.5.6}}"]);
+    let entry = entry(&[
+        "{kind: npm, package: foo-server, version: 1.2.3, node: 18, overrides: {bar: 4.5.6}}",
+    ]);
     bench.install(&entry).await.unwrap();
     let manifest = std::fs::read_to_string(bench.slot().join("package.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();

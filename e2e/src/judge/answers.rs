@@ -27,6 +27,11 @@ pub(super) fn known(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
         let said = "no position is known; give --at FILE:LINE:COL";
         return vec![probe.case(Verdict::NotApplicable, said)];
     }
+    if seen.knowledge == Knowledge::Found {
+        let said = "what is right at the places that were found is not known; give --at \
+                    FILE:LINE:COL";
+        return vec![probe.case(Verdict::NotApplicable, said)];
+    }
     Operation::ALL
         .into_iter()
         .flat_map(|operation| {
@@ -195,7 +200,7 @@ fn changed(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
     }
     let track = &asked.track;
     let end = track.end()?;
-    if let Err(fault) = opened_with_version_1(seen, file) {
+    if let Err(fault) = opened_with_its_version(seen, file) {
         return Some(labelled(
             probe.case(Verdict::HarnessError, fault),
             &asked.label,
@@ -247,8 +252,9 @@ fn labelled_only_id(mut case: Case, label: &str) -> Case {
     case
 }
 
-/// The first open behind the change carried version 1; anything else is our own fault.
-fn opened_with_version_1(seen: &Observed<'_>, file: &str) -> Result<(), String> {
+/// The first open behind the change carried version 1, or a later one where versions rise; anything
+/// else is our own fault.
+fn opened_with_its_version(seen: &Observed<'_>, file: &str) -> Result<(), String> {
     let name = file.rsplit('/').next().unwrap_or(file);
     let changed =
         |event: &&Event| matches!(&event.body, EventBody::FileChanged { path, .. } if path == file);
@@ -273,7 +279,13 @@ fn opened_with_version_1(seen: &Observed<'_>, file: &str) -> Result<(), String> 
         .and_then(Event::frame)
         .and_then(|frame| frame.at("/params/textDocument/version"))
     {
-        Some(version) if version == 1 => Ok(()),
+        Some(version) if version == 1 && !seen.rising => Ok(()),
+        Some(version) if version.as_i64().is_some_and(|version| version > 1) && seen.rising => {
+            Ok(())
+        }
+        Some(version) if seen.rising => Err(format!(
+            "{file} was opened again with version {version}, though versions rise"
+        )),
         Some(version) => Err(format!(
             "{file} was opened again with version {version}, not 1"
         )),

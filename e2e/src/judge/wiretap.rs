@@ -49,6 +49,7 @@ pub(crate) struct Story {
     pub(crate) came_reopened: Vec<Answer>,
     pub(crate) knowledge: Knowledge,
     pub(crate) configured: bool,
+    pub(crate) rising: bool,
 }
 
 impl Default for Story {
@@ -107,6 +108,7 @@ impl Default for Story {
             came_reopened: vec![Answer::Right; 3],
             knowledge: Knowledge::Known,
             configured: false,
+            rising: false,
         }
     }
 }
@@ -138,6 +140,7 @@ impl Story {
             questions: &questions,
             reopened: &reopened,
             configured: self.configured,
+            rising: self.rising,
             budget_us: 60_000_000,
         };
         judge(probe_of(clause).unwrap(), &seen)
@@ -151,7 +154,7 @@ impl Story {
         cases.remove(0)
     }
 
-    fn told(&self) -> (Vec<Event>, Vec<Asked>, Vec<Asked>) {
+    pub(crate) fn told(&self) -> (Vec<Event>, Vec<Asked>, Vec<Asked>) {
         let mut tape = Tape::default();
         let (mut questions, mut reopened) = (Vec::new(), Vec::new());
         tape.event(EventBody::ProcessStarted {

@@ -81,10 +81,7 @@ fn every_sample_has_several_files_and_is_asked_across_them_where_names_reach_tha
                     let Answer::Locations(expected) = &asked.answer else {
                         return false;
                     };
-                    let elsewhere = expected
-                        .all
-                        .iter()
-                        .any(|place| place.file != asked.at.file);
+                    let elsewhere = expected.all.iter().any(|place| place.file != asked.at.file);
                     expected.all.len() >= at_least
                         && (elsewhere || sample.within_one_file.is_some())
                 })
@@ -201,7 +198,7 @@ fn every_marker_is_asked_about_or_part_of_an_answer() {
 }
 
 /// QUA-5: only the new text answers the reopened question, since the old one does not have the name
-/// that is asked about; the answer lies in that text, or is about it.
+/// that is asked about.
 #[test]
 fn the_old_text_does_not_answer_a_reopened_question() {
     for sample in builtin() {
@@ -211,9 +208,6 @@ fn the_old_text_does_not_answer_a_reopened_question() {
             let name = name_at(&reopened.text, question.at.position);
             assert!(!name.is_empty(), "{}: {}", sample.name, question.at);
             assert!(!old.text.contains(&name), "{}: {name}", sample.name);
-            if let Answer::Locations(expected) = &question.answer {
-                assert!(expected.all.iter().all(|place| place.file == reopened.file));
-            }
         }
     }
 }
@@ -223,8 +217,13 @@ fn name_at(text: &str, at: Position) -> String {
     let line = text.lines().nth(at.line as usize).unwrap();
     let units: Vec<u16> = line.encode_utf16().skip(at.character as usize).collect();
     let rest = String::from_utf16(&units).unwrap();
-    let signs = rest.len() - rest.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
-    let name = rest[signs..].chars().take_while(|c| c.is_alphanumeric() || *c == '_');
+    let signs = rest.len()
+        - rest
+            .trim_start_matches(|c: char| !c.is_alphanumeric())
+            .len();
+    let name = rest[signs..]
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_');
     rest[..signs].chars().chain(name).collect()
 }
 
@@ -238,7 +237,8 @@ fn the_old_text_does_not_answer_a_question_about_a_change() {
                 asked.operation == question.operation && asked.at.marker == question.at.marker
             });
             let name = &sample.name;
-            let before = before.unwrap_or_else(|| panic!("{name}: {} is asked before", question.at));
+            let before =
+                before.unwrap_or_else(|| panic!("{name}: {} is asked before", question.at));
             assert_ne!(before.answer, question.answer, "{name}: {}", question.at);
         }
     }

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::measured::Remedy;
 use crate::model::{Case, Run, RunKind, SubjectKind};
 use crate::verdict::{Level, Verdict};
 
@@ -148,9 +149,26 @@ impl Conclusion {
             .iter()
             .filter(|case| case.clauses.iter().any(|id| id == "QUA-4"));
         if answers.any(|case| case.verdict.is_judged()) {
-            Self::Qualified { notes }
+            Self::Qualified { notes }.with_settings(run.remedy.as_ref())
         } else {
             Self::ProtocolOnly { notes }
+        }
+    }
+
+    /// A server that qualifies with settings that MUSTs hang on qualifies with those only.
+    fn with_settings(self, remedy: Option<&Remedy>) -> Self {
+        let Self::Qualified { notes } = self else {
+            return self;
+        };
+        let settings: Vec<String> = remedy
+            .iter()
+            .flat_map(|remedy| remedy.needed())
+            .map(|setting| setting.name.clone())
+            .collect();
+        if settings.is_empty() {
+            Self::Qualified { notes }
+        } else {
+            Self::QualifiedWithSettings { settings, notes }
         }
     }
 
@@ -245,6 +263,16 @@ impl Conclusion {
                 | Self::SelectionHolds { .. }
                 | Self::Noticed { .. }
         )
+    }
+}
+
+impl Run {
+    /// Says how to mount the server so that it works. Where MUSTs hang on settings, the conclusion
+    /// names them.
+    pub fn advise(&mut self, remedy: Remedy) {
+        let conclusion = std::mem::replace(&mut self.conclusion, Conclusion::Interrupted);
+        self.conclusion = conclusion.with_settings(Some(&remedy));
+        self.remedy = Some(remedy);
     }
 }
 

@@ -6,9 +6,11 @@
 //! counts what the cases say and draws the conclusion that follows from them.
 
 mod badge;
+mod baseline;
 mod conclusion;
 mod coverage;
 mod evidence;
+mod findings;
 mod github;
 mod junit;
 mod layout;
@@ -23,6 +25,7 @@ mod verdict;
 mod words;
 
 pub use badge::render_badge;
+pub use baseline::{Accepted, BASELINE_FORMAT, Baseline, BaselineError, Change, Comparison};
 pub use conclusion::{Conclusion, Selection};
 pub use evidence::{around, ending, event_line, member_names, quote};
 pub use github::render_github;
@@ -59,4 +62,9 @@ pub fn render_json(report: &Report) -> Result<String, serde_json::Error> {
 /// The JSON Schema of a report, generated from the types.
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Report).to_value()
+}
+
+/// The JSON Schema of a baseline, generated from the types.
+pub fn baseline_schema() -> serde_json::Value {
+    schemars::schema_for!(Baseline).to_value()
 }

@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use crate::findings;
 use crate::layout::visible;
 use crate::model::{Case, Report, Run, RunKind};
 use crate::text::duration;
@@ -91,9 +92,36 @@ fn section(out: &mut String, run: &Run) {
     if !run.stale.is_empty() {
         out.push('\n');
     }
+    measured(out, run);
+    for line in words::baseline(run) {
+        let _ = writeln!(out, "- {}", code(&line));
+    }
     folded(out, run);
     for remark in &run.remarks {
         let _ = writeln!(out, "- {}", code(remark));
+    }
+}
+
+/// What was measured beside the clauses, and what helps.
+fn measured(out: &mut String, run: &Run) {
+    let measured = run.measured.as_ref().map(findings::of).unwrap_or_default();
+    let remedy = run
+        .remedy
+        .as_ref()
+        .map(findings::remedy)
+        .unwrap_or_default();
+    for (title, found) in [("measured", measured), ("remedy", remedy)] {
+        if found.is_empty() {
+            continue;
+        }
+        let _ = writeln!(out, "**{title}**\n");
+        for (name, text) in found {
+            let _ = match name {
+                "" => writeln!(out, "  - {}", code(&text)),
+                name => writeln!(out, "- {name}: {}", code(&text)),
+            };
+        }
+        out.push('\n');
     }
 }
 

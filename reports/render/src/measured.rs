@@ -261,6 +261,14 @@ pub struct Remedy {
     pub timeout_ms: Option<u64>,
 }
 
+impl Remedy {
+    /// The settings that were seen to be needed.
+    pub fn needed(&self) -> impl Iterator<Item = &Setting> {
+        let needed = |setting: &&Setting| !setting.clauses.is_empty();
+        self.settings.iter().filter(needed)
+    }
+}
+
 /// A setting of the host that changes what a server does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

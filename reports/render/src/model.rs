@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::baseline::Comparison;
 use crate::conclusion::Conclusion;
 use crate::measured::{Measured, Remedy};
 use crate::verdict::{Level, Verdict};
@@ -95,6 +96,9 @@ pub struct Run {
     /// How to mount the server so that it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,
+    /// How it compares with what was accepted before; absent where it was not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Comparison>,
     /// The counts.
     pub totals: Totals,
     /// Every clause that belongs to such a run: judged by what, or not judged and why.
@@ -102,7 +106,7 @@ pub struct Run {
     /// Cases that were not run, by reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
-    /// Entries of the subject's list of known failures that should be taken out of it.
+    /// Entries of the subject's list of known failures, or of its baseline, that hold no more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<Stale>,
     /// The transcript of the run, where it was kept.
@@ -553,6 +557,7 @@ impl Run {
             operations: Vec::new(),
             measured: None,
             remedy: None,
+            baseline: None,
             totals: Totals::default(),
             coverage: Vec::new(),
             skipped: Vec::new(),

@@ -8,6 +8,7 @@ mod suite;
 use std::fmt::Write as _;
 
 use crate::conclusion::Conclusion;
+use crate::findings;
 use crate::layout::{Line, Page, Role, wrap, wrap_whole};
 use crate::model::{
     Case, Evidence, OperationTimeline, Origin, Report, Run, RunKind, SkipReason, Subject,
@@ -124,6 +125,7 @@ impl Sheet<'_> {
             self.page.blank();
             self.detail(run, case);
         }
+        self.measured(run);
         self.not_applicable(run);
         self.not_judged(run);
         self.not_run(run);
@@ -131,8 +133,43 @@ impl Sheet<'_> {
             self.page.blank();
             self.paragraph(0, Role::Plain, remark);
         }
+        self.compared(run);
         self.page.blank();
         self.conclusion(run);
+    }
+
+    /// How it compares with what was accepted before.
+    fn compared(&mut self, run: &Run) {
+        let baseline = words::baseline(run);
+        if baseline.is_empty() {
+            return;
+        }
+        self.page.blank();
+        for line in baseline {
+            self.paragraph(0, Role::Plain, &line);
+        }
+    }
+
+    /// What was measured beside the clauses, and what helps.
+    fn measured(&mut self, run: &Run) {
+        let measured = run.measured.as_ref().map(findings::of).unwrap_or_default();
+        let remedy = run
+            .remedy
+            .as_ref()
+            .map(findings::remedy)
+            .unwrap_or_default();
+        for (title, found) in [("measured", measured), ("remedy", remedy)] {
+            if found.is_empty() {
+                continue;
+            }
+            self.page.blank();
+            let mut line = Line::default();
+            line.push(Role::Strong, title);
+            self.page.line(line);
+            for (name, text) in found {
+                self.named(name, Role::Plain, &text);
+            }
+        }
     }
 
     fn probes(&mut self, run: &Run) {

@@ -74,6 +74,21 @@ pub(crate) fn counts(run: &Run) -> String {
     parts.join(" · ")
 }
 
+/// What became of the baseline, line by line.
+pub(crate) fn baseline(run: &Run) -> Vec<String> {
+    let Some(comparison) = run.baseline.as_ref().filter(|known| known.with.is_some()) else {
+        return Vec::new();
+    };
+    let mut lines = vec![comparison.told()];
+    lines.extend(
+        comparison
+            .worse
+            .iter()
+            .map(|change| format!("worse: {change}")),
+    );
+    lines
+}
+
 /// What a verdict is called in this kind of run.
 pub(crate) const fn verdict(kind: RunKind, verdict: Verdict) -> &'static str {
     match (kind, verdict) {

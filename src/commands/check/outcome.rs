@@ -1,12 +1,15 @@
 //! What a check leaves: the report, in each form, and transcripts.
 
 use dsh_e2e::{CheckError, Checked};
-use dsh_reports::{Conclusion, Run, Subject, SubjectKind};
+use dsh_reports::{Conclusion, Report, Run, Subject, SubjectKind};
 
 use super::Args;
+use super::baseline::Kept;
+use super::emit;
 use crate::exit::Exit;
 use crate::forms::{self, Delivery};
-use crate::output::{Color, complain};
+use crate::output::{Color, complain, say};
+use crate::shell::Shell;
 
 /// The runs as they come in, and where they go.
 pub(super) struct Outcome {
@@ -16,11 +19,13 @@ pub(super) struct Outcome {
     keep: bool,
     fault: bool,
     not_carried_out: bool,
+    baseline: Option<Kept>,
+    emit_config: bool,
 }
 
 impl Outcome {
     /// Where the report of these arguments goes.
-    pub(super) fn planned(args: &Args, color: Color) -> Result<Self, String> {
+    pub(super) fn planned(shell: &Shell, args: &Args, color: Color) -> Result<Self, String> {
         Ok(Self {
             names: Vec::new(),
             runs: Vec::new(),
@@ -28,6 +33,8 @@ impl Outcome {
             keep: args.keep,
             fault: false,
             not_carried_out: false,
+            baseline: Kept::read(shell, args)?,
+            emit_config: args.emit_config,
         })
     }
 
@@ -73,23 +80,48 @@ impl Outcome {
     }
 
     /// Writes the report and says how it went.
-    pub(super) fn finish(self, interrupted: bool) -> Exit {
-        let runs = self
-            .runs
+    pub(super) fn finish(mut self, interrupted: bool) -> Exit {
+        let runs = std::mem::take(&mut self.runs)
             .into_iter()
             .zip(&self.names)
             .filter_map(|(run, name)| {
                 run.or_else(|| interrupted.then(|| empty(name, Conclusion::Interrupted)))
             })
             .collect();
-        let report = forms::report(runs, interrupted);
-        let delivered = self.delivery.deliver(&report);
-        match (Exit::of(&report), delivered) {
+        let mut report = forms::report(runs, interrupted);
+        let kept = self.baseline.as_mut();
+        let settled = kept.is_none_or(|kept| kept.settle(&mut report));
+        let delivered = self.deliver(&report);
+        match (self.status(&report), delivered) {
+            _ if !settled => Exit::NotCarriedOut,
             (_, Err(Exit::OurFault)) => Exit::OurFault,
             _ if self.fault => Exit::OurFault,
             (Exit::Fine, Ok(())) if self.not_carried_out => Exit::NotCarriedOut,
             (Exit::Fine, Err(exit)) | (exit, _) => exit,
         }
+    }
+}
+
+impl Outcome {
+    /// Writes the report, or the deployment in its place.
+    fn deliver(&self, report: &Report) -> Result<(), Exit> {
+        if !self.emit_config {
+            return self.delivery.deliver(report);
+        }
+        match emit::deployment(report) {
+            Some(text) => say(&text).map_err(|_| Exit::NotCarriedOut),
+            None => Ok(()),
+        }
+    }
+
+    /// What the report amounts to; what is accepted into a baseline just now is no failure.
+    fn status(&self, report: &Report) -> Exit {
+        let Some(kept) = self.baseline.as_ref().filter(|kept| kept.updates()) else {
+            return Exit::of(report);
+        };
+        let mut rest = report.clone();
+        rest.runs.retain(|run| !kept.accepts(run));
+        Exit::of(&rest)
     }
 }
 

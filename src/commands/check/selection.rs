@@ -51,6 +51,11 @@ impl Refused {
 impl Chosen {
     pub(super) fn read(shell: &Shell, args: &Args) -> Result<Self, Refused> {
         let only = probes(&args.only)?;
+        if args.measure == super::Measure::Only && !only.is_empty() {
+            let message = "--measure only judges nothing, and --only chooses what is judged: \
+                           leave one of them out";
+            return Err(Refused::usage(message));
+        }
         let servers = if let Some(command) = &args.command {
             vec![any(shell, args, command)?]
         } else if args.all {

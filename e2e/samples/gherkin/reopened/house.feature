@@ -1,0 +1,4 @@
+Feature: A house
+
+  Scenario: It has walls
+    Given ⟦use-doubled⟧walls that are doubled

@@ -1,0 +1,3 @@
+export function ⟦knock⟧knock(): string {
+  return "toc, toc";
+}

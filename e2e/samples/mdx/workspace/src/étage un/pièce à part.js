@@ -1,0 +1,3 @@
+export function ⟦knock⟧knock() {
+  return "toc, toc";
+}

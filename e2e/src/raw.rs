@@ -1,0 +1,703 @@
+//! A driver that speaks to a server without the host, for what the host never says.
+//!
+//! The host has one way to behave. Whether a server is silent because nobody configured it, dies
+//! when a request of its own is refused, answers from the disk or stays when its stdin is closed
+//! can only be seen with other ways. This is a small client of the instrument's own: it frames what
+//! it sends itself, reads with the strict reader of the transcript, and is recorded like the host;
+//! each of its processes carries a note of kind `raw` in the recording. It is not judged, and no
+//! clause hangs on it: what it finds is measured, and hints at settings of the host that may help.
+//!
+//! - [`dialogue`], [`manner`], [`value`], [`signals`], [`persona`], [`sentence`], [`output`]: what
+//!   is said, what it is worth and what follows, without I/O.
+//! - [`client`]: the process, its pipes and the clock. [`asking`], [`process`], [`overlay`],
+//!   [`edges`]: what is done with one process.
+//! - this module: which processes there are, in which order and within which time.
+
+mod asking;
+mod client;
+mod dialogue;
+mod edges;
+mod manner;
+mod output;
+mod overlay;
+mod persona;
+mod process;
+mod sentence;
+mod signal;
+mod signals;
+mod site;
+mod symbols;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dsh_harness::kernel::Cancel;
+use dsh_harness::subprocess::Subprocess as _;
+use dsh_reports::{Ending, Measured, Persona, PersonaOutcome, Start, StartKind};
+use dsh_transcript::{Event, EventBody};
+use serde_json::{Value, json};
+
+use crate::RecordingSubprocess;
+use crate::evidence::RAW;
+use crate::samples::Operation;
+use crate::target::{Limits, Target};
+use client::{Client, Stable};
+use edges::Edges;
+use manner::{Manner, Params, Requests};
+use persona::{About, Handshake, Seen};
+use process::{Bounds, Plan, Way};
+pub(crate) use site::{Query, Site};
+pub(crate) use symbols::symbols;
+
+/// The longest time the driver takes for one server.
+const LONGEST: Duration = Duration::from_mins(1);
+/// So many budgets of a probe it takes at most.
+const BUDGETS: u32 = 8;
+/// The longest one way of a client may take to be answered rightly.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest wait for the end of a process that is not told to shut down.
+const END: Duration = Duration::from_secs(3);
+
+/// What the driver needs.
+pub(crate) struct Bench<'a> {
+    pub(crate) recording: Arc<RecordingSubprocess>,
+    pub(crate) cancel: &'a Cancel,
+    pub(crate) target: &'a Target,
+    pub(crate) site: Site<'a>,
+    /// How long a process may take to end, and to be killed.
+    pub(crate) limits: Limits,
+    /// How long each probe may wait.
+    pub(crate) budget: Duration,
+    /// Whether the host followed a cold start already.
+    pub(crate) cold_is_known: bool,
+    /// Is told what is done next.
+    pub(crate) watch: &'a (dyn Fn(&'static str) + Sync),
+}
+
+/// What the driver found.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) measured: Measured,
+    /// What was not reached, and why nothing was measured.
+    pub(crate) remarks: Vec<String>,
+    /// Settings of the host worth trying.
+    pub(crate) hints: Vec<Hint>,
+}
+
+/// A setting of the host that a raw client saw to help.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Hint {
+    /// As it is written in a deployment: `configuration: {}`.
+    pub(crate) name: String,
+    /// What it helps against.
+    pub(crate) against: String,
+    /// The value of `configuration`, where it changes.
+    pub(crate) configuration: Option<Value>,
+    /// Whether `announceConfiguration` is on.
+    pub(crate) announce: bool,
+}
+
+/// Measures a server. It ends by itself within a minute, or within eight budgets where those are
+/// less, and at once where it is cancelled; whatever it started is gone then.
+pub(crate) async fn measure(bench: Bench<'_>) -> Part {
+    let mut part = Part::default();
+    let target = bench.target;
+    let resolved = bench
+        .recording
+        .resolve_executable(&target.command, &target.env, bench.cancel)
+        .await;
+    let executable: PathBuf = match resolved {
+        Ok(executable) => executable,
+        Err(error) => {
+            part.remarks.push(format!("nothing was measured: {error}"));
+            return part;
+        }
+    };
+    let Ok(root_uri) = url::Url::from_file_path(bench.site.root) else {
+        let said = format!("nothing was measured: {} has no URI", bench.site.root);
+        part.remarks.push(said);
+        return part;
+    };
+    let stable = Stable {
+        recording: Arc::clone(&bench.recording),
+        cancel: bench.cancel,
+        target,
+        executable,
+        root: bench.site.root,
+        root_uri: root_uri.into(),
+        grace: Duration::from_millis(bench.limits.kill_grace_ms),
+    };
+    let whole = LONGEST.min(bench.budget * BUDGETS);
+    let ends_us = stable.now_us().saturating_add(micros(whole));
+    let mut work = Work {
+        bench: &bench,
+        stable: &stable,
+        whole,
+        ends_us,
+        usual: None,
+        usual_right: BTreeSet::new(),
+        personas: Vec::new(),
+        not_reached: Vec::new(),
+        part,
+    };
+    work.all().await;
+    work.part
+}
+
+/// One way of a client: its name, what it does, what it is about.
+struct Step {
+    name: &'static str,
+    summary: &'static str,
+    about: About,
+    manner: Manner,
+    /// The setting of the host that makes it behave so.
+    setting: Option<&'static str>,
+}
+
+struct Work<'w> {
+    bench: &'w Bench<'w>,
+    stable: &'w Stable<'w>,
+    whole: Duration,
+    /// When all of it is over, on the clock of the recording.
+    ends_us: u64,
+    /// What was seen of the usual way, and which operations it gets right.
+    usual: Option<Seen>,
+    usual_right: BTreeSet<Operation>,
+    /// What came of each way, with the hint it gives where it is better than the usual one.
+    personas: Vec<(Persona, Option<Hint>)>,
+    not_reached: Vec<&'static str>,
+    part: Part,
+}
+
+impl Work<'_> {
+    async fn all(&mut self) {
+        if self.starts().await {
+            self.ways(&Self::first_ways(self.usual_manner(), self.is_fine()))
+                .await;
+            self.end("stdin-closed", Way::StdinClosed).await;
+            self.end("sigterm", Way::Sigterm).await;
+            self.overlay_and_edges().await;
+            self.ways(&Self::later_ways(self.usual_manner())).await;
+        }
+        self.conclude();
+    }
+
+    fn usual_manner(&self) -> Manner {
+        let target = self.bench.target;
+        Manner {
+            announce: target.announce_configuration,
+            ..Manner::usual(target.configuration.clone())
+        }
+    }
+
+    /// Whether the usual way is answered rightly, and ends.
+    fn is_fine(&self) -> bool {
+        let usual = self.personas.iter().find(|(p, _)| p.name == USUAL);
+        usual.is_some_and(|(persona, _)| persona.outcome == PersonaOutcome::Fine)
+    }
+
+    fn left(&self) -> Duration {
+        let left = self.ends_us.saturating_sub(self.stable.now_us());
+        Duration::from_micros(left)
+    }
+
+    fn is_over(&self) -> bool {
+        self.stable.cancel.is_cancelled()
+    }
+
+    /// Bounds of a process that may take `within` before its end; none if there is no time for
+    /// it.
+    fn bounds(&self, within: Duration) -> Option<Bounds> {
+        let bounds = Bounds {
+            within: within.min(self.left()),
+            budget: self.bench.budget,
+            end: Duration::from_millis(self.bench.limits.shutdown_ms).min(self.whole / 8),
+        };
+        let enough = bounds.within >= within.min(Duration::from_millis(500));
+        (enough && !self.is_over()).then_some(bounds)
+    }
+
+    /// A cold start of a client that takes progress, then a warm one of the usual client. False if
+    /// nothing more can be seen of this server.
+    async fn starts(&mut self) -> bool {
+        (self.bench.watch)("a cold start");
+        let progress = Manner {
+            progress: true,
+            ..self.usual_manner()
+        };
+        let share = self.whole.mul_f64(0.35);
+        let cold = self
+            .start(progress, "progress, cold", Plan::UntilStable, share)
+            .await;
+        let Some(cold) = cold else {
+            return false;
+        };
+        (self.bench.watch)("a warm start");
+        let share = self.whole.mul_f64(0.25);
+        let manner = self.usual_manner();
+        let warm = self
+            .start(manner, "usual, warm", Plan::UntilStable, share)
+            .await;
+        let Some(warm) = warm else {
+            return false;
+        };
+        self.usual_right = warm.right();
+        self.take_start(StartKind::Cold, &cold);
+        self.take_start(StartKind::Warm, &warm);
+        if let Some(end) = &warm.departure {
+            self.part.measured.ends.push(ending("shutdown", end));
+        }
+        let events = self.stable.recorder().events();
+        // Of a cold start, what the host saw is what is usual.
+        let host = host_process(&events);
+        if let Some(process) = host.or(cold.process) {
+            let output = output::of_process(&events, process, StartKind::Cold);
+            self.part.measured.output.push(output);
+        }
+        if let Some(process) = warm.process {
+            let output = output::of_process(&events, process, StartKind::Warm);
+            self.part.measured.output.push(output);
+        }
+        let dead = |seen: &Seen| seen.handshake != Handshake::Initialized;
+        let hopeless = dead(&cold) && dead(&warm);
+        self.take_usual(&cold, &warm);
+        self.usual = Some(warm);
+        if hopeless {
+            let said = "the ways of a client were not tried: initialize is not answered in any";
+            self.part.remarks.push(said.to_owned());
+        }
+        !hopeless && !self.is_over()
+    }
+
+    /// What the two starts say of the ways of a client that they had.
+    fn take_usual(&mut self, cold: &Seen, warm: &Seen) {
+        let usual = self.usual_manner();
+        let everything: BTreeSet<Operation> = warm.tracks.iter().map(|(known, _)| *known).collect();
+        // The usual way is held to everything it could be asked.
+        let (outcome, detail) = persona::outcome(About::Everything, warm, &everything);
+        self.add(USUAL, USUAL_SUMMARY, warm, (outcome, detail), None);
+        let came = persona::outcome(About::Progress, cold, &self.usual_right);
+        let summary = "announces window.workDoneProgress and takes every progress";
+        self.add("progress-announced", summary, cold, came, None);
+        let came = persona::outcome(About::End, warm, &self.usual_right);
+        let summary = "writes shutdown and exit without params, as the host does";
+        self.add("shutdown-params-absent", summary, warm, came, None);
+        let came = persona::outcome(About::Configuration, warm, &self.usual_right);
+        if usual.configuration.is_null() {
+            let summary = "answers workspace/configuration with null";
+            self.add("configuration-null", summary, warm, came, None);
+        } else {
+            let summary = "answers workspace/configuration with the configuration it is given";
+            self.add("configuration-given", summary, warm, came, None);
+        }
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        summary: &str,
+        seen: &Seen,
+        came: (PersonaOutcome, Option<String>),
+        hint: Option<Hint>,
+    ) {
+        let persona = Persona {
+            name: name.to_owned(),
+            summary: summary.to_owned(),
+            outcome: came.0,
+            detail: came.1,
+            first_right_us: seen.first_right_us(),
+        };
+        self.personas.push((persona, hint));
+    }
+
+    async fn start(
+        &mut self,
+        manner: Manner,
+        label: &'static str,
+        plan: Plan<'_>,
+        within: Duration,
+    ) -> Option<Seen> {
+        self.process(manner, label, label, plan, Way::Shutdown, within)
+            .await
+    }
+
+    /// Runs one process; none if there was no time, it was given up, or it could not be started.
+    async fn process(
+        &mut self,
+        manner: Manner,
+        name: &'static str,
+        label: &str,
+        plan: Plan<'_>,
+        way: Way,
+        within: Duration,
+    ) -> Option<Seen> {
+        let Some(bounds) = self.bounds(within) else {
+            self.not_reached.push(name);
+            return None;
+        };
+        let site = &self.bench.site;
+        let bounds = match way {
+            Way::Shutdown => bounds,
+            Way::StdinClosed | Way::Sigterm => Bounds {
+                end: bounds.end.min(END),
+                ..bounds
+            },
+        };
+        match process::run(self.stable, site, manner, label, plan, way, bounds).await {
+            Ok(seen) if seen.interrupted => {
+                self.not_reached.push(name);
+                None
+            }
+            Ok(seen) => Some(seen),
+            Err(error) => {
+                self.part.remarks.push(format!("{name}: {error}"));
+                None
+            }
+        }
+    }
+
+    fn take_start(&mut self, kind: StartKind, seen: &Seen) {
+        if kind == StartKind::Cold && self.bench.cold_is_known && seen.signals.is_empty() {
+            return;
+        }
+        let timelines = seen.tracks.iter();
+        let operations: Vec<_> = timelines
+            .filter_map(|(_, track)| track.timeline())
+            .collect();
+        let summary = match &seen.handshake {
+            Handshake::Initialized => sentence::of_start(kind, &operations, &seen.signals),
+            Handshake::Refused(why) => format!("initialize was refused with {why}."),
+            Handshake::Died(how) => format!("It died before it was initialized: {how}."),
+            Handshake::Silent | Handshake::Cancelled => "initialize was not answered.".to_owned(),
+        };
+        self.part.measured.starts.push(Start {
+            kind,
+            initialized_us: seen.initialized_us,
+            operations,
+            signals: seen.signals.clone(),
+            summary,
+        });
+    }
+
+    /// The ways that are tried first: those that a setting of the host may stand for.
+    fn first_ways(usual: Manner, fine: bool) -> Vec<Step> {
+        let mut steps = vec![
+            Step {
+                name: "requests-refused",
+                summary: "refuses every request of the server with -32601",
+                about: About::Requests,
+                manner: Manner {
+                    requests: Requests::Refused,
+                    ..usual.clone()
+                },
+                setting: None,
+            },
+            Step {
+                name: "configuration-empty",
+                summary: "answers workspace/configuration with {}",
+                about: About::Configuration,
+                manner: Manner {
+                    configuration: json!({}),
+                    ..usual.clone()
+                },
+                setting: Some("configuration: {}"),
+            },
+            Step {
+                name: "configuration-announced",
+                summary: "sends workspace/didChangeConfiguration right after initialized",
+                about: About::Everything,
+                manner: Manner {
+                    announce: true,
+                    ..usual.clone()
+                },
+                setting: Some("announceConfiguration: true"),
+            },
+        ];
+        if usual.configuration == json!({}) {
+            steps.remove(1);
+        }
+        if !fine && usual.configuration.is_null() {
+            steps.push(Step {
+                name: "configuration-empty-announced",
+                summary: "does both: answers with {}, and sends it after initialized",
+                about: About::Everything,
+                manner: Manner {
+                    configuration: json!({}),
+                    announce: true,
+                    ..usual
+                },
+                setting: Some("configuration: {}, announceConfiguration: true"),
+            });
+        }
+        steps
+    }
+
+    /// The ways that follow when there is time.
+    fn later_ways(usual: Manner) -> Vec<Step> {
+        let mut steps = vec![
+            Step {
+                name: "requests-unanswered",
+                summary: "answers no request of the server",
+                about: About::Requests,
+                manner: Manner {
+                    requests: Requests::Unanswered,
+                    ..usual.clone()
+                },
+                setting: None,
+            },
+            Step {
+                name: "shutdown-params-null",
+                summary: "writes shutdown and exit with params null",
+                about: About::End,
+                manner: Manner {
+                    shutdown: Params::Null,
+                    ..usual.clone()
+                },
+                setting: None,
+            },
+            Step {
+                name: "shutdown-params-empty",
+                summary: "writes shutdown and exit with params {}",
+                about: About::End,
+                manner: Manner {
+                    shutdown: Params::Empty,
+                    ..usual.clone()
+                },
+                setting: None,
+            },
+            Step {
+                name: "configuration-unsupported",
+                summary: "does not announce workspace.configuration",
+                about: About::Everything,
+                manner: Manner {
+                    configurable: false,
+                    ..usual.clone()
+                },
+                setting: None,
+            },
+        ];
+        if !usual.configuration.is_null() {
+            steps.push(Step {
+                name: "configuration-null",
+                summary: "answers workspace/configuration with null",
+                about: About::Configuration,
+                manner: Manner {
+                    configuration: Value::Null,
+                    ..usual
+                },
+                setting: None,
+            });
+        }
+        steps
+    }
+
+    async fn ways(&mut self, steps: &[Step]) {
+        for step in steps {
+            if self.is_over() {
+                self.not_reached.push(step.name);
+                continue;
+            }
+            (self.bench.watch)(step.name);
+            let enough = self.usual_right.clone();
+            let plan = Plan::UntilRight(&enough);
+            let patience = self.patience();
+            let seen = self
+                .process(
+                    step.manner.clone(),
+                    step.name,
+                    step.name,
+                    plan,
+                    Way::Shutdown,
+                    patience,
+                )
+                .await;
+            if let Some(seen) = seen {
+                let came = persona::outcome(step.about, &seen, &self.usual_right);
+                let hint = self.hint(step, &seen, came.0);
+                self.add(step.name, step.summary, &seen, came, hint);
+            }
+        }
+    }
+
+    /// How long one way may take to be answered rightly: what the usual one needed, and more.
+    fn patience(&self) -> Duration {
+        let needed = self.usual.as_ref().and_then(Seen::all_right_us);
+        let twice = Duration::from_micros(needed.unwrap_or(0)) * 2;
+        let patience = twice + Duration::from_millis(1_500);
+        patience.min(PATIENCE).min(self.bench.budget)
+    }
+
+    /// What the way of that step hints at, where it is better than the usual one.
+    fn hint(&self, step: &Step, seen: &Seen, outcome: PersonaOutcome) -> Option<Hint> {
+        let name = step.setting?;
+        let (usual, _) = self.personas.iter().find(|(p, _)| p.name == USUAL)?;
+        let gained: Vec<&str> = seen
+            .right()
+            .difference(&self.usual_right)
+            .map(|operation| operation.name())
+            .collect();
+        let better = persona::rank(outcome) > persona::rank(usual.outcome);
+        let against = if !gained.is_empty() {
+            format!("{} not answered rightly", gained.join(" and "))
+        } else if better && usual.outcome != PersonaOutcome::Wrong {
+            let detail = usual.detail.as_deref().unwrap_or("it does not work");
+            format!("the server as it is by default: {detail}")
+        } else {
+            return None;
+        };
+        let manner = &step.manner;
+        Some(Hint {
+            name: name.to_owned(),
+            against,
+            configuration: (manner.configuration != self.bench.target.configuration)
+                .then(|| manner.configuration.clone()),
+            announce: manner.announce,
+        })
+    }
+
+    async fn end(&mut self, name: &'static str, way: Way) {
+        (self.bench.watch)(name);
+        let within = self.patience();
+        let manner = self.usual_manner();
+        let seen = self
+            .process(manner, name, name, Plan::Once, way, within)
+            .await;
+        match seen {
+            Some(Seen {
+                departure: Some(departure),
+                ..
+            }) => self.part.measured.ends.push(ending(name, &departure)),
+            Some(Seen {
+                died: Some(how), ..
+            }) => {
+                let said = format!("{name}: it died before it was told to end: {how}");
+                self.part.remarks.push(said);
+            }
+            _ => {}
+        }
+    }
+
+    async fn overlay_and_edges(&mut self) {
+        (self.bench.watch)("edges");
+        let mut names = edges::ALL.iter().copied();
+        let mut overlay = true;
+        let within = self.whole.mul_f64(0.25);
+        let mut died = 0_u8;
+        while names.len() > 0 || overlay {
+            let Some(bounds) = self.bounds(within) else {
+                break;
+            };
+            let manner = self.usual_manner();
+            let started = Client::start(self.stable, manner, "overlay and edges", bounds.within);
+            let mut client = match started.await {
+                Ok(client) => client,
+                Err(error) => {
+                    self.part.remarks.push(format!("edges: {error}"));
+                    break;
+                }
+            };
+            let (initialized, _) = process::shake_hands(&mut client, bounds).await;
+            let site = &self.bench.site;
+            let edges = initialized
+                .as_ref()
+                .and_then(|result| Edges::of(site, result, &self.usual_right));
+            let Some(edges) = edges else {
+                client.finish().await;
+                let said = "edges: there is no question to ask, so none was tried";
+                self.part.remarks.push(said.to_owned());
+                return;
+            };
+            let ready = edges.is_alive(&mut client).await;
+            if overlay && !client.is_gone() && !client.is_late() {
+                overlay = false;
+                let told =
+                    overlay::probe(&mut client, site, edges.initialized, bounds.budget).await;
+                match told {
+                    Ok(overlay) => self.part.measured.overlay = Some(overlay),
+                    Err(why) => self.part.remarks.push(format!("overlay: {why}")),
+                }
+            }
+            while ready && !client.is_gone() && !client.is_late() && !client.is_cancelled() {
+                let Some(name) = names.next() else {
+                    break;
+                };
+                let Some(edge) = edges.one(&mut client, name).await else {
+                    self.not_reached.push(name);
+                    break;
+                };
+                let alive = edge.alive;
+                self.part.measured.edges.push(edge);
+                if !alive {
+                    died += 1;
+                    break;
+                }
+            }
+            let late = client.is_late();
+            client.finish().await;
+            if !ready || late || died > 3 {
+                break;
+            }
+        }
+        if overlay {
+            self.not_reached.push("overlay");
+        }
+        self.not_reached.extend(names);
+    }
+
+    fn conclude(&mut self) {
+        let (personas, hints): (Vec<Persona>, Vec<Option<Hint>>) =
+            std::mem::take(&mut self.personas).into_iter().unzip();
+        self.part.measured.personas = personas;
+        self.part.hints = hints.into_iter().flatten().collect();
+        if !self.not_reached.is_empty() {
+            let why = if self.is_over() {
+                "interrupted".to_owned()
+            } else {
+                format!("{} were over", dsh_reports::duration(micros(self.whole)))
+            };
+            let names = self.not_reached.join(", ");
+            let said = format!("not measured, since {why}: {names}");
+            self.part.remarks.push(said);
+        }
+    }
+}
+
+/// The way that everything is compared with.
+const USUAL: &str = "usual";
+const USUAL_SUMMARY: &str =
+    "behaves as the host does: answers what the server asks, announces nothing more";
+
+fn ending(way: &str, departure: &client::Departure) -> Ending {
+    Ending {
+        way: way.to_owned(),
+        took_us: departure.took_us,
+        code: departure.code,
+        signal: departure.signal,
+        left: departure.left,
+        replaced_us: None,
+    }
+}
+
+/// The first process that is not the raw driver's.
+fn host_process(events: &[Event]) -> Option<u32> {
+    let raw: BTreeSet<u32> = events
+        .iter()
+        .filter(|event| matches!(&event.body, EventBody::Note { kind, .. } if kind == RAW))
+        .filter_map(|event| event.process)
+        .collect();
+    events
+        .iter()
+        .filter(|event| matches!(event.body, EventBody::ProcessStarted { .. }))
+        .filter_map(|event| event.process)
+        .find(|process| !raw.contains(process))
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,325 @@
+//! What was measured of a server, in a few words: what somebody who is about to use it has to know.
+//! Text and Markdown say the same; JSON has everything.
+
+use crate::measured::{
+    Cycles, CyclesKind, Edge, Ending, Measured, Overlay, Persona, PersonaOutcome, Remedy,
+    StartKind, TextSource,
+};
+use crate::text::duration;
+
+/// As many ways and edges as are told one by one.
+const TOLD: usize = 6;
+
+/// Name and text of each finding, in the order in which they are shown. A name that is empty goes
+/// on with the one before.
+pub(crate) fn of(measured: &Measured) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    for start in &measured.starts {
+        let name = match start.kind {
+            StartKind::Cold => "cold start",
+            StartKind::Warm => "warm start",
+        };
+        found.push((name, start.summary.clone()));
+    }
+    listed(&mut found, "rounds", measured.cycles.iter().map(rounds));
+    if let Some(text) = measured.overlay.as_ref().and_then(overlay) {
+        found.push(("overlay", text.to_owned()));
+    }
+    for output in &measured.output {
+        if output.stray_bytes > 0 {
+            let text = format!(
+                "{} of {} bytes on stdout belong to no frame",
+                output.stray_bytes, output.stdout_bytes
+            );
+            found.push(("stdout", text));
+        }
+    }
+    let noisy = measured.output.iter().map(|output| output.stderr_bytes);
+    if let Some(most) = noisy.max().filter(|bytes| *bytes >= 10_000) {
+        found.push(("stderr", format!("{} from start to end", size(most))));
+    }
+    if !measured.ends.is_empty() {
+        let ends: Vec<String> = measured.ends.iter().map(ending).collect();
+        found.push(("ends", ends.join("; ")));
+    }
+    ways(&mut found, &measured.personas);
+    edges(&mut found, &measured.edges);
+    if !measured.written.is_empty() {
+        let paths: Vec<&str> = measured.written.iter().map(|w| w.path.as_str()).collect();
+        let more = paths.len().saturating_sub(TOLD);
+        let mut text = paths[..paths.len() - more].join(", ");
+        if more > 0 {
+            text = format!("{text} and {more} more");
+        }
+        found.push(("writes", text));
+    }
+    found
+}
+
+/// The row's settings, and the timeout that is advised.
+pub(crate) fn remedy(remedy: &Remedy) -> Vec<(&'static str, String)> {
+    let settings = remedy
+        .settings
+        .iter()
+        .map(|setting| format!("{} (against: {})", setting.name, setting.against));
+    let mut found = Vec::new();
+    listed(&mut found, "settings", settings);
+    if let Some(timeout) = remedy.timeout_ms {
+        found.push(("timeoutMs", timeout.to_string()));
+    }
+    found
+}
+
+fn listed(
+    found: &mut Vec<(&'static str, String)>,
+    name: &'static str,
+    texts: impl Iterator<Item = String>,
+) {
+    let mut name = name;
+    for text in texts {
+        found.push((name, text));
+        name = "";
+    }
+}
+
+fn rounds(cycles: &Cycles) -> String {
+    let what = match cycles.kind {
+        CyclesKind::SameText => "of one file",
+        CyclesKind::ChangedText => "of one file, its text changed each time",
+        CyclesKind::ManyFiles => "over a hundred files",
+    };
+    let mut text = format!(
+        "{} rounds {what}: p50 {}, p95 {}, longest {}",
+        cycles.rounds,
+        duration(cycles.p50_us),
+        duration(cycles.p95_us),
+        duration(cycles.max_us)
+    );
+    if let (Some(before), Some(after)) = (cycles.memory_before, cycles.memory_after) {
+        text = format!("{text}; memory {} → {}", size(before), size(after));
+    }
+    if cycles.wrong > 0 {
+        text = format!("{text}; {} wrong", cycles.wrong);
+    }
+    if cycles.left_open > 0 {
+        text = format!("{text}; {} documents left open", cycles.left_open);
+    }
+    text
+}
+
+fn overlay(overlay: &Overlay) -> Option<&'static str> {
+    Some(match (overlay.open, overlay.closed) {
+        (TextSource::Disk, _) => "answers from the disk although another text is open",
+        (TextSource::Neither, _) => {
+            "answers from neither the open text nor the disk where the two differ"
+        }
+        (TextSource::Opened, TextSource::Opened) => {
+            "still answers from the text that was open after it was closed"
+        }
+        (TextSource::Opened, TextSource::Disk | TextSource::Neither) => return None,
+    })
+}
+
+fn ending(ending: &Ending) -> String {
+    let mut text = match (ending.took_us, ending.code, ending.signal) {
+        (None, _, _) => format!("{}: had to be killed", ending.way),
+        (Some(took), code, signal) => {
+            let how = crate::evidence::ending(code, signal);
+            format!("{} {} ({how})", ending.way, duration(took))
+        }
+    };
+    match ending.left {
+        0 => {}
+        1 => text.push_str(", 1 process left"),
+        left => text = format!("{text}, {left} processes left"),
+    }
+    if let Some(replaced) = ending.replaced_us {
+        text = format!("{text}, replaced in {}", duration(replaced));
+    }
+    text
+}
+
+/// Whether a client's way is worth telling.
+pub(crate) const fn is_bad(outcome: PersonaOutcome) -> bool {
+    !matches!(outcome, PersonaOutcome::Fine | PersonaOutcome::NotAsked)
+}
+
+fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona]) {
+    if personas.is_empty() {
+        return;
+    }
+    let bad = personas.iter().filter(|persona| is_bad(persona.outcome));
+    let bad: Vec<String> = bad
+        .map(|persona| {
+            let outcome = match persona.outcome {
+                PersonaOutcome::Wrong => "does not answer rightly",
+                PersonaOutcome::Silent => "is silent",
+                PersonaOutcome::Dead => "dies",
+                PersonaOutcome::DoesNotEnd => "does not end",
+                PersonaOutcome::Fine | PersonaOutcome::NotAsked => "is fine",
+            };
+            match &persona.detail {
+                Some(detail) => format!("{}: {outcome}: {detail}", persona.name),
+                None => format!("{}: {outcome}", persona.name),
+            }
+        })
+        .collect();
+    if bad.is_empty() {
+        let text = format!("fine with each of {} ways of a client", personas.len());
+        found.push(("ways", text));
+    } else {
+        shortened(found, "ways", bad);
+    }
+}
+
+fn edges(found: &mut Vec<(&'static str, String)>, edges: &[Edge]) {
+    let bad = edges.iter().filter(|edge| !edge.alive);
+    let bad: Vec<String> = bad
+        .map(|edge| {
+            let behind = if edge.answer == "the server died" {
+                ""
+            } else {
+                ", and no right answer behind it"
+            };
+            match &edge.detail {
+                Some(detail) => format!("{}: {}{behind}: {detail}", edge.name, edge.answer),
+                None => format!("{}: {}{behind}", edge.name, edge.answer),
+            }
+        })
+        .collect();
+    if bad.is_empty() && !edges.is_empty() {
+        let text = format!("alive behind each of {} odd requests", edges.len());
+        found.push(("edges", text));
+    } else {
+        shortened(found, "edges", bad);
+    }
+}
+
+fn shortened(found: &mut Vec<(&'static str, String)>, name: &'static str, mut texts: Vec<String>) {
+    let more = texts.len().saturating_sub(TOLD);
+    texts.truncate(TOLD);
+    if more > 0 {
+        texts.push(format!("and {more} more, which the JSON report names"));
+    }
+    listed(found, name, texts.into_iter());
+}
+
+/// `812 B`, `40 kB`, `91 MB`, `1.2 GB`.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{} kB", (bytes + 500) / 1_000),
+        1_000_000..1_000_000_000 => format!("{} MB", (bytes + 500_000) / 1_000_000),
+        _ => {
+            let tenths = bytes / 100_000_000;
+            format!("{}.{} GB", tenths / 10, tenths % 10)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn persona(name: &str, outcome: PersonaOutcome, detail: Option<&str>) -> Persona {
+        Persona {
+            name: name.to_owned(),
+            summary: String::new(),
+            outcome,
+            detail: detail.map(str::to_owned),
+            first_right_us: None,
+        }
+    }
+
+    fn edge(name: &str, answer: &str, alive: bool) -> Edge {
+        Edge {
+            name: name.to_owned(),
+            answer: answer.to_owned(),
+            detail: None,
+            alive,
+        }
+    }
+
+    fn end(way: &str, took_us: Option<u64>, left: u64) -> Ending {
+        Ending {
+            way: way.to_owned(),
+            took_us,
+            code: took_us.map(|_| 0),
+            signal: None,
+            left,
+            replaced_us: None,
+        }
+    }
+
+    #[test]
+    fn what_bites_is_told_and_what_does_not_is_counted() {
+        let measured = Measured {
+            personas: vec![
+                persona("usual", PersonaOutcome::Fine, None),
+                persona(
+                    "requests-refused",
+                    PersonaOutcome::Dead,
+                    Some("exit code 1"),
+                ),
+                persona("x", PersonaOutcome::NotAsked, None),
+            ],
+            ends: vec![end("shutdown", Some(12_000), 0), end("sigterm", None, 2)],
+            edges: vec![edge("empty-file", "null", true)],
+            overlay: Some(Overlay {
+                open: TextSource::Disk,
+                closed: TextSource::Disk,
+            }),
+            ..Measured::default()
+        };
+        assert_eq!(
+            of(&measured),
+            [
+                (
+                    "overlay",
+                    "answers from the disk although another text is open".to_owned()
+                ),
+                (
+                    "ends",
+                    "shutdown 12 ms (exit code 0); sigterm: had to be killed, 2 processes left"
+                        .to_owned()
+                ),
+                ("ways", "requests-refused: dies: exit code 1".to_owned()),
+                ("edges", "alive behind each of 1 odd requests".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn many_findings_of_one_kind_are_cut_and_counted() {
+        let measured = Measured {
+            edges: vec![edge("e", "no answer", false); 9],
+            ..Measured::default()
+        };
+        let found = of(&measured);
+        assert_eq!(found.len(), TOLD + 1);
+        assert_eq!(found[0].0, "edges");
+        assert_eq!(found[1].0, "");
+        assert_eq!(found[TOLD].1, "and 3 more, which the JSON report names");
+    }
+
+    #[test]
+    fn a_good_server_has_little_to_tell() {
+        let measured = Measured {
+            personas: vec![persona("usual", PersonaOutcome::Fine, None)],
+            overlay: Some(Overlay {
+                open: TextSource::Opened,
+                closed: TextSource::Neither,
+            }),
+            ..Measured::default()
+        };
+        let told = "fine with each of 1 ways of a client".to_owned();
+        assert_eq!(of(&measured), [("ways", told)]);
+        assert_eq!(of(&Measured::default()), []);
+    }
+
+    #[test]
+    fn sizes_are_round() {
+        let all = [812, 39_600, 91_000_000, 1_250_000_000].map(size);
+        assert_eq!(all, ["812 B", "40 kB", "91 MB", "1.2 GB"]);
+    }
+}
