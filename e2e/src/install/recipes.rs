@@ -11,9 +11,7 @@ use super::cause::Cause;
 use super::process::{self, Finished, Invocation, RunError};
 use super::version::{first_version, major};
 use super::{InstallOptions, Installer, Progress, Reporter};
-use crate::catalogue::{
-    CargoRecipe, NpmRecipe, PypiRecipe, Recipe, RustupRecipe, SystemRecipe,
-};
+use crate::catalogue::{CargoRecipe, NpmRecipe, PypiRecipe, Recipe, RustupRecipe, SystemRecipe};
 
 /// Why a recipe did not give the server.
 #[derive(Debug, thiserror::Error)]
