@@ -180,7 +180,8 @@ impl Installer {
         Ok(())
     }
 
-    async fn ask(
+    /// The version of the first `program` on PATH, or why it has none.
+    pub(super) async fn ask(
         &self,
         program: &str,
         args: &[&str],

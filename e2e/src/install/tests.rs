@@ -522,6 +522,19 @@ async fn a_server_that_needs_java_is_installed_where_a_new_one_is() {
         Some(Ok("21.0.8".to_owned()))
     );
     assert_eq!(new.install(&entry(&[JAVA])).await.unwrap().version, "1.2.3");
+    // What is in the cache does not count any longer once that Java is gone.
+    new.take("java");
+    let absent = new.locate(&entry(&[JAVA])).await.unwrap_err().to_string();
+    assert!(
+        absent.contains("needs Java 21 or newer, and java is not on PATH"),
+        "{absent}"
+    );
+    new.put("bin", "java", "java-17");
+    let absent = new.locate(&entry(&[JAVA])).await.unwrap_err().to_string();
+    assert!(
+        absent.contains("it needs Java 21 or newer, and this is Java 17.0.15"),
+        "{absent}"
+    );
 }
 
 #[tokio::test]
