@@ -103,7 +103,7 @@ pub(crate) fn advice(operations: &[OperationTimeline]) -> String {
     let mut said = match (&early, &late, first) {
         (Some(early), None, _) => format!("a client that does not wait sees {early}"),
         (Some(early), Some(late), _) => format!(
-            "a client that does not wait sees {early}; between right answers come {} for {}",
+            "a client that does not wait sees {early}, then {} between right answers up to {}",
             late.kind,
             duration(late.until_us)
         ),
@@ -280,8 +280,8 @@ mod tests {
         ];
         assert_eq!(
             advice(&[timeline("hover", &heard)]),
-            "a client that does not wait sees 3.0 s of false empties (hover); between right \
-             answers come errors for 22 s"
+            "a client that does not wait sees 3.0 s of false empties (hover), then errors between \
+             right answers up to 22 s"
         );
         assert_eq!(
             advice(&[timeline("hover", &heard[2..])]),
