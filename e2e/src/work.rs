@@ -85,7 +85,7 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_does_not_count_and_work_does() {
-        let (_, waited) = measured(async {
+        let ((), waited) = measured(async {
             let nothing = std::future::pending::<()>();
             let _ = tokio::time::timeout(Duration::from_millis(200), nothing).await;
         })

@@ -48,7 +48,6 @@ impl Bench {
                 reproduce: "dsh-conform check".to_owned(),
                 rounds: 3,
                 measure: Measuring::Only,
-                rounds: 60,
             },
             temporary,
         }

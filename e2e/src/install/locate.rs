@@ -133,7 +133,7 @@ impl Installer {
         let mut later = Vec::new();
         for suspect in suspects.filter(|suspect| suspect.origin == Origin::Path) {
             later.push(Candidate {
-                version: self.probe(entry, &suspect.program, cancel).await?,
+                version: self.examine(entry, &suspect, cancel).await?,
                 path: suspect.program,
                 origin: suspect.origin,
             });
