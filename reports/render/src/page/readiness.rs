@@ -233,6 +233,27 @@ pub(super) fn class(heard: &Heard) -> &'static str {
     }
 }
 
+/// The kinds of answers that occur on time lines: class and words.
+pub(super) fn kinds(starts: &[StartView]) -> Vec<(&'static str, &'static str)> {
+    const ALL: [(&str, &str); 8] = [
+        ("right", "right"),
+        ("partial", "partial"),
+        ("empty", "[]"),
+        ("null", "null"),
+        ("wrong", "wrong place"),
+        ("stale", "error −32801"),
+        ("error", "other error"),
+        ("silence", "no answer"),
+    ];
+    let lines = starts.iter().flat_map(|start| &start.lines);
+    let bars: Vec<&str> = lines
+        .flat_map(|line| &line.bars)
+        .map(|bar| bar.class)
+        .collect();
+    let occurs = |(class, _): &(&str, &str)| bars.contains(class);
+    ALL.into_iter().filter(occurs).collect()
+}
+
 /// At most six round numbers, the beginning with them.
 fn ticks(span: u64) -> Vec<Tick> {
     let mut step: u64 = 1_000;

@@ -6,7 +6,7 @@ use super::case::{CaseView, Cases};
 use super::cycles::{CyclesView, cycles, most_memory};
 use super::ids::Ids;
 use super::measured::{Table, tables};
-use super::readiness::{Ready, StartView, ready, starts};
+use super::readiness::{Ready, StartView, kinds, ready, starts};
 use super::text::{bytes, shown};
 use super::{Badge, Fact, Source, badge, made_by, platform};
 use crate::measured::Measured;
@@ -29,6 +29,8 @@ pub(super) struct Server {
     pub(super) ready: Ready,
     pub(super) memory: Option<u64>,
     pub(super) starts: Vec<StartView>,
+    /// What the signs on the time lines mean.
+    pub(super) kinds: Vec<(&'static str, &'static str)>,
     pub(super) cycles: Vec<CyclesView>,
     pub(super) tables: Vec<Table>,
     pub(super) remarks: Vec<String>,
@@ -101,6 +103,7 @@ pub(super) fn server(source: Source<'_>, ids: &mut Ids) -> Server {
     let measured = run.measured.as_ref().unwrap_or(&none);
     let mut anchors = BTreeMap::new();
     let groups = groups(run, &id, ids, &mut anchors);
+    let starts = starts(run);
     Server {
         name: shown(&run.subject.name),
         version: run.subject.version.as_deref().map(shown),
@@ -112,7 +115,8 @@ pub(super) fn server(source: Source<'_>, ids: &mut Ids) -> Server {
         reproduce: reproduce(run).map(|command| shown(&command)),
         ready: ready(run),
         memory: most_memory(&measured.cycles),
-        starts: starts(run),
+        kinds: kinds(&starts),
+        starts,
         cycles: measured.cycles.iter().map(cycles).collect(),
         tables: tables(measured),
         remarks: run.remarks.iter().map(|of| shown(of)).collect(),
