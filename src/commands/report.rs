@@ -169,9 +169,9 @@ fn gathered(shell: &Shell, files: &[PathBuf], out: Option<&Path>) -> Exit {
             return Exit::OurFault;
         }
     };
-    let whole = reports
-        .iter()
-        .fold(true, |whole, report| tell_missing(report) && whole);
+    // Each is told, so this does not stop at the first.
+    let whole: Vec<bool> = reports.iter().map(tell_missing).collect();
+    let whole = whole.into_iter().all(|whole| whole);
     let file = out.map(|out| {
         let artifacts = Artifacts::at(Some(out));
         let own = artifacts.file().map(Path::to_path_buf);

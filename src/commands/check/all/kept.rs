@@ -1,5 +1,6 @@
 //! Finished runs as files, so that a check of many servers goes on where it was interrupted.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -125,12 +126,11 @@ pub(super) fn key(args: &Args, target: &Target, ground: &Ground) -> Value {
         Ground::Sample(sample) => {
             // The texts are part of it: a sample of a user's own may have been changed.
             let digest = Sha256::digest(format!("{sample:?}").as_bytes());
-            let digest: String = digest
-                .iter()
-                .take(8)
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            format!("{} {digest}", sample.name)
+            let mut text = sample.name.clone();
+            for byte in digest.iter().take(8) {
+                let _ = write!(text, "{byte:02x}");
+            }
+            text
         }
         other => format!("{other:?}"),
     };
