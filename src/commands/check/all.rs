@@ -457,7 +457,10 @@ fn bound(events: &mut Vec<Event>, most: usize) {
         process: None,
         body: EventBody::note(
             "cut",
-            &format!("{left_out} events are left out: a transcript of one of several servers has at most {most} bytes; check this server alone for all of it"),
+            format!(
+                "{left_out} events are left out: a transcript of one of several servers has at most \
+                 {most} bytes; check this server alone for all of it"
+            ),
         ),
         ..first
     });

@@ -250,13 +250,13 @@ fn with_server(
 }
 
 fn table_of(server: &Server, meant: &dyn Fn(&str) -> String) -> Result<Table, String> {
-    let argv = shlex::split(&server.command).ok_or_else(|| {
+    let words = shlex::split(&server.command).ok_or_else(|| {
         format!(
             "--command {:?} has a quote that is not closed; it is read as a shell would split it",
             server.command
         )
     })?;
-    let Some((program, args)) = argv.split_first() else {
+    let Some((program, args)) = words.split_first() else {
         return Err("--command names no program; give the program and its arguments".to_owned());
     };
     let mut table = Table::new();

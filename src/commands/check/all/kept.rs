@@ -125,12 +125,10 @@ pub(super) fn key(args: &Args, target: &Target, ground: &Ground) -> Value {
         Ground::Sample(sample) => {
             // The texts are part of it: a sample of a user's own may have been changed.
             let digest = Sha256::digest(format!("{sample:?}").as_bytes());
-            let digest: String = digest
+            let digest = digest
                 .iter()
-                .take(8)
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            format!("{} {digest}", sample.name)
+                .fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
+            format!("{} {digest:016x}", sample.name)
         }
         other => format!("{other:?}"),
     };
