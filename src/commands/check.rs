@@ -257,7 +257,7 @@ impl Checker {
         let watch = |step: Step| line.say(&said(step));
         let subprocess = Arc::clone(&limit.warden) as Arc<dyn Subprocess>;
         let check = dsh_e2e::qualify(&target, &ground, &options, subprocess, cancel, stop, &watch);
-        match dsh_e2e::measured(check).await {
+        match Box::pin(dsh_e2e::measured(check)).await {
             (Ok(mut checked), spent) => {
                 checked.run.overhead_us = Some(spent.busy_us);
                 checked.run.peak_memory = limit.warden.peak();

@@ -457,7 +457,10 @@ fn bound(events: &mut Vec<Event>, most: usize) {
         process: None,
         body: EventBody::note(
             "cut",
-            format!("{left_out} events are left out: a transcript of one of several servers has at most {most} bytes; check this server alone for all of it"),
+            format!(
+                "{left_out} events are left out: a transcript of one of several servers has at most \
+                 {most} bytes; check this server alone for all of it"
+            ),
         ),
         ..first
     });
@@ -481,7 +484,7 @@ mod tests {
     fn a_transcript_that_is_too_long_is_cut_and_says_so() {
         let recorder = dsh_transcript::Recorder::new();
         for _ in 0..50 {
-            recorder.emit(None, EventBody::note("x", "y".repeat(100)));
+            recorder.emit(None, EventBody::note("x", &"y".repeat(100)));
         }
         let mut events = recorder.events();
         let whole = events.clone();

@@ -1,6 +1,5 @@
 //! Finished runs as files, so that a check of many servers goes on where it was interrupted.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -126,11 +125,10 @@ pub(super) fn key(args: &Args, target: &Target, ground: &Ground) -> Value {
         Ground::Sample(sample) => {
             // The texts are part of it: a sample of a user's own may have been changed.
             let digest = Sha256::digest(format!("{sample:?}").as_bytes());
-            let mut text = sample.name.clone();
-            for byte in digest.iter().take(8) {
-                let _ = write!(text, "{byte:02x}");
-            }
-            text
+            let digest = digest
+                .iter()
+                .fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
+            format!("{} {digest:016x}", sample.name)
         }
         other => format!("{other:?}"),
     };
