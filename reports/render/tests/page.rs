@@ -360,6 +360,30 @@ fn long_texts_are_cut_and_it_is_said() {
 }
 
 #[test]
+fn numbers_of_any_size_have_a_place() {
+    fn set(value: &mut serde_json::Value, to: u64) {
+        match value {
+            serde_json::Value::Number(number) => *number = to.into(),
+            serde_json::Value::Array(all) => all.iter_mut().for_each(|value| set(value, to)),
+            serde_json::Value::Object(all) => {
+                all.retain(|name, _| !["code", "signal"].contains(&name.as_str()));
+                all.values_mut().for_each(|value| set(value, to));
+            }
+            _ => {}
+        }
+    }
+    for to in [0, 1, u64::MAX] {
+        let mut run = server("a", "1", "x");
+        let mut measured = serde_json::to_value(servers::measured(1_000)).unwrap();
+        set(&mut measured, to);
+        run.measured = serde_json::from_value(measured).unwrap();
+        let page = page(&[servers::report(vec![run])]);
+        check(&page);
+        assert!(!page.contains("NaN") && !page.contains("=\"inf"), "{to}");
+    }
+}
+
+#[test]
 fn nothing_at_all_gives_a_page_that_says_so() {
     for reports in [vec![], vec![servers::report(Vec::new())]] {
         let page = page(&reports);

@@ -112,13 +112,14 @@ fn plot(of: &Cycles) -> Option<Plot> {
         .chunks(size)
         .map(|part| part.iter().copied().max().unwrap_or(0))
         .collect();
-    let low = of.each_us.iter().copied().min().unwrap_or(0).max(1);
+    let low = of.each_us.iter().copied().min().unwrap_or(0);
+    let low = low.clamp(1, u64::MAX - 1);
     let high = of.each_us.iter().copied().max().unwrap_or(0).max(low + 1);
     let place = |us: u64| {
         #[expect(clippy::cast_precision_loss, reason = "it is a place in a picture")]
         let (us, low, high) = (us.clamp(low, high) as f64, low as f64, high as f64);
         // A margin, so that no point is cut.
-        4.0 + (HEIGHT - 8.0) * (1.0 - (us / low).ln() / (high / low).ln())
+        4.0 + (HEIGHT - 8.0) * (1.0 - (us / low).ln() / (high / low).ln().max(f64::MIN_POSITIVE))
     };
     let mut path = String::new();
     for (index, us) in points.iter().enumerate() {
@@ -162,6 +163,7 @@ mod tests {
             vec![0, 0],
             vec![5; 10_000],
             vec![1, u64::MAX],
+            vec![u64::MAX, u64::MAX],
             (0..401).collect(),
         ] {
             let plot = plot(&rounds(each)).unwrap();
