@@ -384,6 +384,9 @@ impl Entry {
                 return Fault::at(&path, "give the bare name of the program");
             }
         }
+        if self.version.is_empty() {
+            return Fault::at(&["version"], "give the args it tells it by, or a package");
+        }
         if self.sample.is_empty() {
             return Fault::at(&["sample"], "name the sample workspace it is asked about");
         }
@@ -405,8 +408,8 @@ impl Entry {
                 return Fault::at(&path, "give the bare name of the program");
             }
         }
-        if let Some(message) = self.version.fault() {
-            return Some(message);
+        if let Some(fault) = self.version.fault() {
+            return Some(fault);
         }
         if self.extensions.is_empty() {
             return Fault::at(&["extensions"], "name at least one");
@@ -474,20 +477,21 @@ fn names_install(value: &Value) -> bool {
 
 impl VersionProbe {
     fn fault(&self) -> Option<Fault> {
-        let Some(package) = &self.package else {
-            let nothing = self.command.is_none() && self.args.is_empty();
-            let said = "give the args it tells it by, or a package";
-            return nothing.then(|| Fault::at(&["version"], said)).flatten();
-        };
+        let package = self.package.as_ref()?;
         let alone = self.command.is_none() && self.args.is_empty() && self.after.is_none();
-        let fault = if alone && !package.is_empty() {
-            return None;
-        } else if alone {
-            "name it"
-        } else {
-            "it stands alone, since nothing is started"
-        };
-        Fault::at(&["version", "package"], fault)
+        let path = ["version", "package"];
+        if !alone {
+            return Fault::at(&path, "it stands alone, since nothing is started");
+        }
+        if package.is_empty() {
+            return Fault::at(&path, "name it");
+        }
+        None
+    }
+
+    /// Whether it says neither what to run nor what to read.
+    fn is_empty(&self) -> bool {
+        self.command.is_none() && self.args.is_empty() && self.package.is_none()
     }
 }
 
