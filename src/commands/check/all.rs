@@ -484,7 +484,7 @@ mod tests {
     fn a_transcript_that_is_too_long_is_cut_and_says_so() {
         let recorder = dsh_transcript::Recorder::new();
         for _ in 0..50 {
-            recorder.emit(None, EventBody::note("x", &"y".repeat(100)));
+            recorder.emit(None, EventBody::note("x", "y".repeat(100)));
         }
         let mut events = recorder.events();
         let whole = events.clone();
