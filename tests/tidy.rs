@@ -580,6 +580,13 @@ fn every_crate_takes_the_lints_of_the_workspace() {
     none_left("add `[lints]` with `workspace = true`", &offenders);
 }
 
+/// Whether `name` is in `line` as a word of its own.
+fn has_word(line: &str, name: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(name)
+        .any(|(at, _)| !line[..at].ends_with(part) && !line[at + name.len()..].starts_with(part))
+}
+
 /// CFG-9: nothing under `harness/` names a language server, be it one of the catalogue or another.
 #[test]
 fn the_harness_names_no_language_server() {
@@ -587,6 +594,8 @@ fn the_harness_names_no_language_server() {
     let catalogue: Vec<String> = files
         .keys()
         .filter_map(|name| name.strip_prefix("e2e/servers/")?.strip_suffix(".yaml"))
+        // Shorter ones are names in any code: `buf`, `deno`, `ty`.
+        .filter(|name| name.len() >= 5)
         .map(str::to_owned)
         .collect();
     assert!(catalogue.len() >= 5, "the catalogue was not found");
@@ -596,7 +605,7 @@ fn the_harness_names_no_language_server() {
         let known = LANGUAGE_SERVERS.iter().copied();
         known
             .chain(catalogue.iter().map(String::as_str))
-            .any(|server| line.contains(server))
+            .any(|server| has_word(&line, server))
     });
     none_left("the catalogue of servers is data in e2e/", &named);
 }

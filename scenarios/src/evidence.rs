@@ -136,7 +136,7 @@ impl Evidence {
 
 /// The package a file belongs to, by the layout of the project.
 fn package(file: &str) -> Option<&'static str> {
-    const PACKAGES: [(&str, &str); 16] = [
+    const PACKAGES: [(&str, &str); 21] = [
         ("harness/kernel/", "dsh-kernel"),
         ("harness/fs/", "dsh-fs"),
         ("harness/subprocess/", "dsh-subprocess"),
@@ -146,7 +146,12 @@ fn package(file: &str) -> Option<&'static str> {
         ("harness/lsp/", "dsh-lsp"),
         ("harness/lsp-stdio/", "dsh-lsp-stdio"),
         ("harness/tool-lsp/", "dsh-tool-lsp"),
+        ("harness/model-openai/", "dsh-model-openai"),
+        ("harness/code-mode/", "dsh-code-mode"),
+        ("harness/workspace-context/", "dsh-workspace-context"),
+        ("harness/tool-fs/", "dsh-tool-fs"),
         ("harness/runtime/", "dsh-harness"),
+        ("harness/profiles/", "dsh-profiles"),
         ("fake-servers/", "dsh-fake-lsp"),
         ("scenarios/", "dsh-scenarios"),
         ("e2e/", "dsh-e2e"),

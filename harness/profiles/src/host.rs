@@ -1,11 +1,11 @@
 //! A mounted profile, and the sessions that are opened on it.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dsh_harness::agent::{Agent, LoopOptions, Model};
+use dsh_harness::fs::{FileKind, FileSystem, FsError};
 use dsh_harness::kernel::{Cancel, DisposeErrors};
 use dsh_harness::session::{Session, SessionHeader, SessionStore, StoreError};
 use dsh_harness::tools::{Card, ToolCall};
@@ -178,7 +178,7 @@ impl Host {
     pub async fn resume_in(&self, path: &Path) -> Result<Agent, OpenError> {
         let session = SessionStore::open(path).await?;
         if let Some(cwd) = &session.header().cwd {
-            usable(cwd).await?;
+            self.usable(cwd).await?;
         }
         self.agent(session)
     }
@@ -199,12 +199,36 @@ impl Host {
             if !Path::new(cwd).is_absolute() {
                 return Err(OpenError::RelativeDirectory(brief(cwd)));
             }
-            usable(cwd).await?;
+            self.usable(cwd).await?;
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         Ok(SessionHeader {
             id: format!("{}-{number}", self.prefix),
             cwd: cwd.map(str::to_owned),
+        })
+    }
+
+    /// Whether a session can work in a directory. Without a file system nobody looks into it.
+    async fn usable(&self, cwd: &str) -> Result<(), OpenError> {
+        let Some(files) = self.runtime.kernel().service::<dyn FileSystem>() else {
+            return Ok(());
+        };
+        let cancel = Cancel::new();
+        let found = match files.resolve(None, cwd, &cancel).await {
+            Ok(target) => files.stat(&target, &cancel).await,
+            Err(error) => Err(error),
+        };
+        let problem = match found {
+            Ok(found) if found.kind == FileKind::Directory => return Ok(()),
+            Ok(_) => "it is no directory; name one".to_owned(),
+            Err(FsError::Missing { .. }) => {
+                "it does not exist; make it, or name another".to_owned()
+            }
+            Err(error) => format!("{error}; name another"),
+        };
+        Err(OpenError::Directory {
+            cwd: brief(cwd),
+            problem,
         })
     }
 
@@ -229,22 +253,6 @@ impl Host {
     pub async fn dispose(&self) -> Result<(), DisposeErrors> {
         self.runtime.dispose().await
     }
-}
-
-/// Whether a session can work in a directory.
-async fn usable(cwd: &str) -> Result<(), OpenError> {
-    let problem = match tokio::fs::metadata(cwd).await {
-        Ok(found) if found.is_dir() => return Ok(()),
-        Ok(_) => "it is no directory; name one".to_owned(),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            "it does not exist; make it, or name another".to_owned()
-        }
-        Err(error) => format!("{error}; name another"),
-    };
-    Err(OpenError::Directory {
-        cwd: brief(cwd),
-        problem,
-    })
 }
 
 fn file(folder: &Path, id: &str) -> PathBuf {
