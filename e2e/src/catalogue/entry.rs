@@ -285,6 +285,9 @@ pub struct PypiRecipe {
     /// Packages it needs beside it, with exact versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub with: BTreeMap<String, String>,
+    /// The oldest major version of Java that it needs on PATH, where it needs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub java: Option<u32>,
 }
 
 /// A component of the user's Rust toolchain.

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
 use super::process::{self, Invocation};
-use super::version::{major, read_version, telling_line};
+use super::version::{first_version, major, telling_line};
 use super::{Candidate, Installer, LocateError, cache};
-use crate::catalogue::{Entry, Recipe, RecipeKind, VersionProbe};
+use crate::catalogue::{Entry, Recipe, RecipeKind};
 
 /// The state of one server on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,17 @@ pub struct Tool {
     /// Its version, or why it does not do.
     pub state: Result<String, String>,
 }
+
+/// A tool by its name, the program to ask, and how it is asked for its version.
+type Asked = (&'static str, &'static str, &'static [&'static str]);
+
+const PYTHON: Asked = ("python3", "python3", &["--version"]);
+const VENV: Asked = (
+    "python3 venv",
+    "python3",
+    &["-c", "import venv, ensurepip; print(ensurepip.version())"],
+);
+const JAVA: Asked = ("java", "java", &["-version"]);
 
 impl Installer {
     /// Looks at everything that has to do with the server, and changes nothing.
@@ -135,37 +146,31 @@ impl Installer {
         cancel: &CancellationToken,
     ) -> Result<(), LocateError> {
         let kind = recipe.kind();
-        let needed: &[(&'static str, &str, &[&str])] = match recipe {
+        let needed: &[Asked] = match recipe {
             Recipe::Path(_) => &[],
             Recipe::Npm(_) => &[
                 ("node", "node", &["--version"]),
                 ("npm", "npm", &["--version"]),
             ],
-            Recipe::Pypi(_) => &[
-                ("python3", "python3", &["--version"]),
-                (
-                    "python3 venv",
-                    "python3",
-                    &["-c", "import venv, ensurepip; print(ensurepip.version())"],
-                ),
-            ],
+            Recipe::Pypi(pypi) if pypi.java.is_some() => &[PYTHON, VENV, JAVA],
+            Recipe::Pypi(_) => &[PYTHON, VENV],
             Recipe::RustupComponent(_) => &[("rustup", "rustup", &["--version"])],
             Recipe::SystemPackage(_) => &[("apt-get", "apt-get", &["--version"])],
             Recipe::Cargo(_) => &[("cargo", "cargo", &["--version"])],
         };
         for (name, program, args) in needed {
             let state = self.ask(program, args, cancel).await?;
-            let state = match (recipe, state) {
-                (Recipe::Npm(npm), Ok(version))
-                    if *name == "node" && major(&version).is_some_and(|major| major < npm.node) =>
-                {
-                    Err(format!(
-                        "version {version} is too old: {} or newer is needed",
-                        npm.node
-                    ))
-                }
-                (_, state) => state,
+            let oldest = match (recipe, *name) {
+                (Recipe::Npm(npm), "node") => Some(npm.node),
+                (Recipe::Pypi(pypi), "java") => pypi.java,
+                _ => None,
             };
+            let state = state.and_then(|version| match (oldest, major(&version)) {
+                (Some(oldest), Some(major)) if major < oldest => Err(format!(
+                    "version {version} is too old: {oldest} or newer is needed"
+                )),
+                _ => Ok(version),
+            });
             tools.push(Tool {
                 name,
                 recipe: kind,
@@ -175,7 +180,8 @@ impl Installer {
         Ok(())
     }
 
-    async fn ask(
+    /// The version of the first `program` on PATH, or why it has none.
+    pub(super) async fn ask(
         &self,
         program: &str,
         args: &[&str],
@@ -194,15 +200,11 @@ impl Installer {
             &|_| (),
             cancel,
         );
-        let probe = VersionProbe {
-            command: None,
-            args: Vec::new(),
-            after: None,
-            package: None,
-        };
         Ok(match run.await {
             Ok(finished) if finished.status.success() => {
-                Ok(read_version(&probe, &finished.stdout).unwrap_or_else(|| "unknown".to_owned()))
+                // Java tells it on stderr.
+                let output = format!("{}{}", finished.stdout, finished.stderr);
+                Ok(first_version(&output).unwrap_or_else(|| "unknown".to_owned()))
             }
             Ok(finished) => {
                 let said = telling_line(&finished.stderr).unwrap_or("it failed");

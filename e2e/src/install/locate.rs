@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::cache::Slot;
 use super::home;
 use super::process::{self, Invocation, RunError};
-use super::version::{read_version, telling_line};
+use super::version::{major, read_version, telling_line};
 use super::{Candidate, Installer, LocateError, Located, Origin, Rejected};
 use crate::catalogue::{Entry, EntryRemedy, INSTALL, Recipe};
 
@@ -21,6 +21,8 @@ pub(super) const PROBE_LIMIT: Duration = Duration::from_secs(20);
 struct Suspect {
     program: PathBuf,
     origin: Origin,
+    /// The oldest major version of Java that it needs.
+    java: Option<u32>,
 }
 
 impl Installer {
@@ -44,8 +46,10 @@ impl Installer {
         let mut candidates = Vec::new();
         let in_cache = self.suspects_in_cache(entry);
         for suspect in self.suspects_on_path(entry).into_iter().chain(in_cache) {
-            let version = self.probe(entry, &suspect.program, cancel).await?;
-            let Suspect { program, origin } = suspect;
+            let version = self.examine(entry, &suspect, cancel).await?;
+            let Suspect {
+                program, origin, ..
+            } = suspect;
             candidates.push(Candidate {
                 path: program,
                 origin,
@@ -83,8 +87,11 @@ impl Installer {
     ) -> Result<Located, LocateError> {
         let mut rejected = Vec::new();
         let mut suspects = suspects.into_iter();
-        while let Some(Suspect { program, origin }) = suspects.next() {
-            let probed = self.probe(entry, &program, cancel).await?;
+        while let Some(suspect) = suspects.next() {
+            let probed = self.examine(entry, &suspect, cancel).await?;
+            let Suspect {
+                program, origin, ..
+            } = suspect;
             match probed.and_then(|version| Ok((version, settings(entry, &program, &origin)?))) {
                 Ok((version, settings)) => {
                     let later = match origin {
@@ -140,6 +147,7 @@ impl Installer {
             .map(|program| Suspect {
                 program,
                 origin: Origin::Path,
+                java: None,
             })
             .collect()
     }
@@ -151,6 +159,30 @@ impl Installer {
             .filter(|(_, slot)| slot.is_finished())
             .map(|(recipe, slot)| suspect_in(entry, recipe, &slot))
             .collect()
+    }
+
+    /// Asks `suspect` for its version, once what it needs is there. The inner error is the reason
+    /// why it does not count.
+    async fn examine(
+        &self,
+        entry: &Entry,
+        suspect: &Suspect,
+        cancel: &CancellationToken,
+    ) -> Result<Result<String, String>, LocateError> {
+        if let Some(needed) = suspect.java {
+            let needs = format!("it needs Java {needed} or newer");
+            let here = match self.ask("java", &["-version"], cancel).await? {
+                Ok(version) if major(&version).is_some_and(|major| major < needed) => {
+                    Err(format!("{needs}, and this is Java {version}"))
+                }
+                Ok(_) => Ok(()),
+                Err(reason) => Err(format!("{needs}, and java is {reason}")),
+            };
+            if let Err(reason) = here {
+                return Ok(Err(reason));
+            }
+        }
+        self.probe(entry, &suspect.program, cancel).await
     }
 
     /// Asks `program` for its version. The inner error is the reason why it does not count.
@@ -301,7 +333,15 @@ fn suspect_in(entry: &Entry, recipe: &Recipe, slot: &Slot) -> Suspect {
             .map(|(package, version)| (package.to_owned(), version.to_owned()))
             .collect(),
     };
-    Suspect { program, origin }
+    let java = match recipe {
+        Recipe::Pypi(pypi) => pypi.java,
+        _ => None,
+    };
+    Suspect {
+        program,
+        origin,
+        java,
+    }
 }
 
 /// The component behind `program` if it is rustup's proxy: rustup installs itself under the names

@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::cache::{self, Slot};
 use super::cause::Cause;
 use super::process::{self, Finished, Invocation, RunError};
-use super::version::major;
+use super::version::{first_version, major};
 use super::{InstallOptions, Installer, Progress, Reporter};
-use crate::catalogue::{CargoRecipe, NpmRecipe, Recipe, RustupRecipe, SystemRecipe};
+use crate::catalogue::{CargoRecipe, NpmRecipe, PypiRecipe, Recipe, RustupRecipe, SystemRecipe};
 
 /// Why a recipe did not give the server.
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +127,7 @@ impl Cook<'_> {
     pub(super) async fn fill(&self, recipe: &Recipe, slot: &Slot) -> Result<(), RecipeError> {
         match recipe {
             Recipe::Npm(npm) => self.npm(npm, &recipe.pins(), slot).await,
-            Recipe::Pypi(_) => self.pypi(&recipe.pins(), slot).await,
+            Recipe::Pypi(pypi) => self.pypi(pypi, &recipe.pins(), slot).await,
             Recipe::Cargo(cargo) => self.cargo(cargo, slot).await,
             Recipe::Path(_) | Recipe::RustupComponent(_) | Recipe::SystemPackage(_) => Ok(()),
         }
@@ -193,7 +193,15 @@ impl Cook<'_> {
             .map(drop)
     }
 
-    async fn pypi(&self, pins: &[(&str, &str)], slot: &Slot) -> Result<(), RecipeError> {
+    async fn pypi(
+        &self,
+        recipe: &PypiRecipe,
+        pins: &[(&str, &str)],
+        slot: &Slot,
+    ) -> Result<(), RecipeError> {
+        if let Some(needed) = recipe.java {
+            self.java(needed, slot).await?;
+        }
         let program = self.tool("python3", || "install Python 3".to_owned())?;
         let python = |args: &[&str]| Invocation::new(&program, args.iter().copied(), &slot.folder);
         let bundled = self.run(&python(&["-m", "venv", "venv"])).await;
@@ -220,6 +228,26 @@ impl Cook<'_> {
         self.run(&pip.with("PIP_DISABLE_PIP_VERSION_CHECK", "1"))
             .await
             .map(drop)
+    }
+
+    /// Refuses a Java that is missing, or older than `needed`.
+    async fn java(&self, needed: u32, slot: &Slot) -> Result<(), RecipeError> {
+        let get = || format!("install a JDK of version {needed} or newer, and put it on PATH");
+        let java = self.tool("java", get)?;
+        let said = self
+            .run(&Invocation::new(java, ["-version"], &slot.folder))
+            .await?;
+        let version = first_version(&format!("{}{}", said.stdout, said.stderr));
+        match version {
+            Some(version) if major(&version).is_some_and(|major| major < needed) => {
+                Err(RecipeError::ToolTooOld {
+                    tool: "Java",
+                    version,
+                    needed,
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     async fn cargo(&self, recipe: &CargoRecipe, slot: &Slot) -> Result<(), RecipeError> {

@@ -17,6 +17,7 @@ use crate::catalogue::Entry;
 
 const NPM: &str = "{kind: npm, package: foo-server, version: 1.2.3, node: 18, with: {bar: 4.5.6}}";
 const PYPI: &str = "{kind: pypi, package: foo-server, version: 1.2.3}";
+const JAVA: &str = "{kind: pypi, package: foo-server, version: 1.2.3, java: 21}";
 const CARGO: &str = "{kind: cargo, package: foo, version: 1.2.3, minutes: 20, long: true, \
                      variables: {RELEASE: 1.2.3}}";
 const RUSTUP: &str = "{kind: rustup-component, component: foo}";
@@ -486,6 +487,54 @@ async fn missing_and_old_runtimes_are_named() {
         "{failure}"
     );
     assert!(no_python.nothing_is_in_the_cache() && old.nothing_is_in_the_cache());
+}
+
+#[tokio::test]
+async fn a_server_that_needs_java_is_installed_where_a_new_one_is() {
+    let python = ("python3", "python3-works");
+    let missing = Bench::new(&[python]);
+    let failure = missing.failure(missing.install(&entry(&[JAVA])).await);
+    assert!(
+        failure.contains("java is not on PATH: install a JDK of version 21 or newer"),
+        "{failure}"
+    );
+    let old = Bench::new(&[python, ("java", "java-17")]);
+    let failure = old.failure(old.install(&entry(&[JAVA])).await);
+    assert!(
+        failure.contains("this is Java 17.0.15, and Java 21 or newer is needed"),
+        "{failure}"
+    );
+    assert!(missing.nothing_is_in_the_cache() && old.nothing_is_in_the_cache());
+    let states = |diagnosis: Diagnosis| {
+        let java = diagnosis.tools.into_iter().find(|tool| tool.name == "java");
+        java.map(|tool| tool.state)
+    };
+    assert_eq!(
+        states(diagnose(&old, &[JAVA]).await),
+        Some(Err(
+            "version 17.0.15 is too old: 21 or newer is needed".to_owned()
+        ))
+    );
+    assert_eq!(states(diagnose(&old, &[PYPI]).await), None);
+    let new = Bench::new(&[python, ("java", "java-21")]);
+    assert_eq!(
+        states(diagnose(&new, &[JAVA]).await),
+        Some(Ok("21.0.8".to_owned()))
+    );
+    assert_eq!(new.install(&entry(&[JAVA])).await.unwrap().version, "1.2.3");
+    // What is in the cache does not count any longer once that Java is gone.
+    new.take("java");
+    let absent = new.locate(&entry(&[JAVA])).await.unwrap_err().to_string();
+    assert!(
+        absent.contains("needs Java 21 or newer, and java is not on PATH"),
+        "{absent}"
+    );
+    new.put("bin", "java", "java-17");
+    let absent = new.locate(&entry(&[JAVA])).await.unwrap_err().to_string();
+    assert!(
+        absent.contains("it needs Java 21 or newer, and this is Java 17.0.15"),
+        "{absent}"
+    );
 }
 
 #[tokio::test]

@@ -9,7 +9,13 @@ pub(super) fn read_version(probe: &VersionProbe, output: &str) -> Option<String>
         Some(after) => output.split_once(after.as_str())?.1,
         None => output,
     };
-    rest.split(|c: char| c.is_whitespace() || matches!(c, ',' | '(' | ')' | '"'))
+    first_version(rest)
+}
+
+/// The first word of `output` that starts with a digit.
+pub(super) fn first_version(output: &str) -> Option<String> {
+    output
+        .split(|c: char| c.is_whitespace() || matches!(c, ',' | '(' | ')' | '"'))
         .map(|word| word.strip_prefix('v').unwrap_or(word))
         .find(|word| word.starts_with(|c: char| c.is_ascii_digit()))
         .map(str::to_owned)

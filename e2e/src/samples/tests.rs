@@ -104,27 +104,29 @@ fn every_sample_has_several_files_and_is_asked_across_them_where_names_reach_tha
     }
 }
 
-/// A question behind a character outside the basic plane stands behind one; a path with a space
-/// and letters outside ASCII has them, at the question or at the answer.
+/// A question behind characters outside the basic plane stands behind as many as the name is long: a
+/// server that counts code points then looks behind the name, and not at another letter of it. A
+/// path with a space and letters outside ASCII has them, at the question or at the answer.
 #[test]
 fn columns_and_paths_are_what_they_are_named() {
     for sample in builtin() {
         for question in &sample.columns {
             let file = sample.file(&question.at.file).unwrap();
-            let line = file
-                .text
-                .lines()
-                .nth(question.at.position.line as usize)
-                .unwrap();
-            let units = line.chars().map(char::len_utf16);
-            let before = units.scan(0, |at, width| {
-                let here = *at;
-                *at += width;
-                Some((here, width))
+            let at = question.at.position;
+            let line = file.text.lines().nth(at.line as usize).unwrap();
+            let mut column = 0;
+            let before = line.chars().take_while(|c| {
+                column += c.len_utf16();
+                column <= at.character as usize
             });
-            let mut astral = before
-                .filter(|(at, width)| *at < question.at.position.character as usize && *width == 2);
-            assert!(astral.next().is_some(), "{}: {}", sample.name, question.at);
+            let astral = before.filter(|c| c.len_utf16() == 2).count();
+            let name = name_at(&file.text, at);
+            assert!(
+                astral > 0 && astral >= name.chars().count(),
+                "{}: {}: {astral} characters outside the basic plane before \"{name}\"",
+                sample.name,
+                question.at
+            );
         }
         for question in &sample.paths {
             let odd = |file: &str| file.contains(' ') && !file.is_ascii();

@@ -6,7 +6,7 @@ class Shape(ABC):
     """Anything that covers a part of the plane."""
 
     @abstractmethod
-    def area(self) -> float:
+    def ⟦abstract-area⟧area(self) -> float:
         """The covered area, in square metres."""
 
 

@@ -1,7 +1,11 @@
 mod circle;
+#[path = "größe und form/maß.rs"]
+mod measures;
+mod naming;
 mod report;
 mod shape;
 mod square;
+mod titles;
 
 use circle::Circle;
 use shape::{⟦import-in-main⟧total_area, Shape};
@@ -16,5 +20,6 @@ fn main() {
     let square = Square { side: 2.0 };
     let total = ⟦use-total-area⟧total_area(&circle, &square);
     let flat = is_flat(&circle);
-    println!("{total} {flat} {}", report::two_circles());
+    println!("{total} {flat} {} {}", report::two_circles(), report::height());
+    println!("{} {:?}", report::heading(), titles::titles());
 }

@@ -1,0 +1,2 @@
+# Adds up both areas.
+AC_DEFUN([⟦total-area⟧GEOMETRY_TOTAL_AREA], [total=$(expr $1 + $2)])

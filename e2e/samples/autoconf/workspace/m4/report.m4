@@ -1,0 +1,1 @@
+AC_DEFUN([GEOMETRY_REPORT], [⟦use-in-report⟧GEOMETRY_TOTAL_AREA([2], [3])])

@@ -1,0 +1,8 @@
+package geometry;
+
+public final class Naming {
+    /** The name as it is printed. */
+    public static String ⟦label⟧label(String name) {
+        return name.trim();
+    }
+}

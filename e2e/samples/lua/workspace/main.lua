@@ -1,0 +1,3 @@
+local areas = require("areas")
+
+print(areas.⟦use-total-area⟧total_area(1, 4))

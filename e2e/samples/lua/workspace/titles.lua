@@ -1,0 +1,3 @@
+local naming = require("naming")
+
+return { "🧮📐📏🔺🔵🟥🔶🔷", naming.⟦behind-astral⟧label("area") }

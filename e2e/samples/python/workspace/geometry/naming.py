@@ -1,0 +1,3 @@
+def ⟦label⟧label(name: str) -> str:
+    """The name as it is printed."""
+    return name.strip()

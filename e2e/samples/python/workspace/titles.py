@@ -1,0 +1,3 @@
+from geometry.naming import label
+
+TITLES = ["🧮📐📏🔺🔵🟥", ⟦behind-astral⟧label("area")]

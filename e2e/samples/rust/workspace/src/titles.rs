@@ -1,0 +1,5 @@
+use crate::naming::label;
+
+pub fn titles() -> (&'static str, String) {
+    ("🧮📐📏🔺🔵🟥", ⟦behind-astral⟧label("area"))
+}

@@ -1,0 +1,5 @@
+module titles;
+  initial begin
+    $display("🧮📐📏🔺🔵🟥🔶🔷🟢🟣🟤🟠", naming::⟦behind-astral⟧label_width(4));
+  end
+endmodule
