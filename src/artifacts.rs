@@ -43,6 +43,11 @@ impl Artifacts {
         self.file.as_deref()
     }
 
+    /// The folder of everything that is left.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The path of a subject's file, `pyright.jsonl` for instance.
     pub(crate) fn path(&self, subject: &str, extension: &str) -> PathBuf {
         self.folder.join(format!("{}.{extension}", plain(subject)))

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
@@ -27,6 +28,15 @@ use crate::shell::Shell;
 struct Cli {
     #[command(flatten)]
     global: Global,
+    /// Own servers, which count more than built-in ones and those of dsh-conform.toml: a YAML or
+    /// TOML file, or a folder of YAML files; may be given several times
+    #[arg(
+        long,
+        value_name = "FILE",
+        global = true,
+        help_heading = "General options"
+    )]
+    catalogue: Vec<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -116,7 +126,10 @@ pub(crate) fn run() -> Exit {
         return crate::commands::tamper::run(args);
     }
     let shell = match Shell::read() {
-        Ok(shell) => shell,
+        Ok(shell) => Shell {
+            catalogues: cli.catalogue,
+            ..shell
+        },
         Err(problem) => {
             complain(&format!("error: {problem}"));
             return Exit::NotCarriedOut;
@@ -132,7 +145,7 @@ pub(crate) fn run() -> Exit {
         Command::Audit(args) => audit::run(&shell, cli.global, &args),
         Command::Servers(command) => servers::run(&shell, cli.global, &command),
         Command::Deployment(command) => deployment::run(&shell, &command),
-        Command::List(command) => list::run(&command),
+        Command::List(command) => list::run(&shell, &command),
         Command::Explain(args) => explain::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Subject(args) => subject_worker::run(args),
@@ -169,8 +182,83 @@ fn trace(shell: &Shell, verbose: bool) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    const WORKFLOW: &str = include_str!("../examples/ci/matrix.yml");
+
     #[test]
     fn the_definition_is_consistent() {
-        super::definition().debug_assert();
+        definition().debug_assert();
+    }
+
+    /// The command lines of this program in the steps of a job, each as it is typed.
+    fn commands(job: &Value) -> Vec<String> {
+        let steps = job["steps"].as_array().expect("a job has steps");
+        let scripts = steps.iter().filter_map(|step| step["run"].as_str());
+        scripts
+            .flat_map(str::lines)
+            .filter_map(|line| line.trim().strip_prefix("dsh-conform "))
+            // What the shell does with the status is not ours.
+            .map(|line| line.split(" || ").next().unwrap_or(line).to_owned())
+            .collect()
+    }
+
+    /// Reads a command line as the program does.
+    #[track_caller]
+    fn typed(line: &str) -> Command {
+        let words = shlex::split(line).expect("a shell can split it");
+        let words = std::iter::once("dsh-conform".to_owned()).chain(words);
+        match Cli::try_parse_from(words) {
+            Ok(cli) => cli.command,
+            Err(error) => panic!("dsh-conform {line}\n{error}"),
+        }
+    }
+
+    #[test]
+    fn the_workflow_is_yaml_whose_commands_are_ours_and_whose_shards_are_complete() {
+        let workflow: Value = serde_saphyr::from_str(WORKFLOW).expect("it is YAML");
+        assert!(workflow["on"].is_object() && workflow["permissions"].is_object());
+        let (check, page) = (&workflow["jobs"]["check"], &workflow["jobs"]["page"]);
+        let shards = check["strategy"]["matrix"]["shard"].as_array();
+        let shards: Vec<&str> = shards
+            .expect("a list of shards")
+            .iter()
+            .map(|shard| shard.as_str().expect("text"))
+            .collect();
+        let of = shards.len();
+        let complete: Vec<String> = (1..=of).map(|index| format!("{index}/{of}")).collect();
+        assert_eq!(shards, complete);
+
+        let checks = commands(check);
+        assert_eq!(checks.len(), 1, "{checks:?}");
+        for shard in &shards {
+            let line = checks[0].replace("${{ matrix.shard }}", shard);
+            assert!(line.contains(&format!("--shard {shard}")), "{line}");
+            assert!(matches!(typed(&line), Command::Check(_)), "{line}");
+        }
+        assert_eq!(page["needs"], "check");
+        let pages = commands(page);
+        let parsed: Vec<Command> = pages.iter().map(|line| typed(line)).collect();
+        assert!(parsed.iter().all(|one| matches!(one, Command::Report(_))));
+        // Every part is merged, under the name that its job gives it.
+        let merge = pages.iter().find(|line| line.starts_with("report merge"));
+        let merge = merge.expect("the parts are merged");
+        for shard in &shards {
+            let part = format!("part-{}.json", shard.replace('/', "-"));
+            assert!(merge.split(' ').any(|word| word == part), "{part}");
+        }
+        assert!(pages.iter().any(|line| line.contains("--format html")));
+        // Each job leaves what it made, and takes no silence for it.
+        for job in [check, page] {
+            let steps = job["steps"].as_array().expect("steps");
+            let uploads = steps.iter().filter(|step| {
+                let uses = step["uses"].as_str().unwrap_or_default();
+                uses.starts_with("actions/upload-artifact@")
+                    && step["with"]["if-no-files-found"] == "error"
+            });
+            assert_eq!(uploads.count(), 1);
+        }
     }
 }

@@ -85,15 +85,12 @@ fn of_baseline(run: &Run) -> Option<Exit> {
         Conclusion::Untestable { musts, .. } => !musts.is_empty(),
         conclusion => conclusion.conforms(),
     };
-    judged.then(|| {
-        if !comparison.worse.is_empty() {
-            Exit::DoesNotConform
-        } else if run.stale.is_empty() {
-            Exit::Fine
-        } else {
-            Exit::Stale
-        }
-    })
+    let exit = match (comparison.worse.is_empty(), run.stale.is_empty()) {
+        (false, _) => Exit::DoesNotConform,
+        (true, true) => Exit::Fine,
+        (true, false) => Exit::Stale,
+    };
+    judged.then_some(exit)
 }
 
 /// The statuses as help shows them.
@@ -112,7 +109,7 @@ With several of them it is 6 if there is one, else the lowest of 1, 3 and 4.";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dsh_reports::{FORMAT, Platform, Stale, Subject, SubjectKind, Tool};
+    use dsh_reports::{Change, Comparison, FORMAT, Platform, Stale, Subject, SubjectKind, Tool};
 
     fn run(conclusion: Conclusion) -> Run {
         let mut run = Run::new(Subject::named(SubjectKind::Server, "x"));
@@ -134,6 +131,7 @@ mod tests {
             },
             date: None,
             interrupted: false,
+            division: None,
             runs: conclusions.into_iter().map(run).collect(),
         };
         assert_eq!(Exit::of(&report), exit);
@@ -162,6 +160,55 @@ mod tests {
         status(vec![absent, unseen], Exit::DoesNotConform);
         status(vec![fine, fault], Exit::OurFault);
         status(vec![Conclusion::ProtocolOnly { notes: 0 }], Exit::Fine);
+    }
+
+    #[test]
+    fn what_a_baseline_accepts_counts_for_nothing_and_a_fault_of_ours_still_does() {
+        let compared = |conclusion, worse: &[&str], stale: &[&str], with: bool| {
+            let mut run = run(conclusion);
+            run.baseline = Some(Comparison {
+                file: "b.json".to_owned(),
+                with: with.then(|| "x 1 on linux-x86_64".to_owned()),
+                worse: worse
+                    .iter()
+                    .map(|case| Change {
+                        case: (*case).to_owned(),
+                        was: None,
+                        is: None,
+                    })
+                    .collect(),
+                accepted: 0,
+            });
+            run.stale = stale
+                .iter()
+                .map(|case| Stale {
+                    case: (*case).to_owned(),
+                    reason: String::new(),
+                    source: None,
+                })
+                .collect();
+            of_run(&run)
+        };
+        let bad = || Conclusion::NotQualified {
+            musts: vec!["QUA-8".to_owned()],
+        };
+        let good = || Conclusion::Qualified { notes: 0 };
+        assert_eq!(compared(bad(), &[], &[], true), Exit::Fine);
+        assert_eq!(compared(bad(), &[], &[], false), Exit::DoesNotConform);
+        assert_eq!(compared(bad(), &[], &["QUA-9"], true), Exit::Stale);
+        assert_eq!(
+            compared(good(), &["QUA-9"], &["QUA-8"], true),
+            Exit::DoesNotConform
+        );
+        let fault = Conclusion::HarnessError {
+            reason: "x".to_owned(),
+        };
+        assert_eq!(compared(fault, &[], &[], true), Exit::OurFault);
+        let absent = Conclusion::Untestable {
+            reason: "absent".to_owned(),
+            musts: vec![],
+        };
+        assert_eq!(compared(absent, &[], &[], true), Exit::NotCarriedOut);
     }
 
     #[test]

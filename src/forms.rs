@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use dsh_reports::{
     FORMAT, Platform, Report, Run, TextOptions, Tool, render_badge, render_github, render_json,
-    render_junit, render_markdown, render_text,
+    render_junit, render_markdown, render_page, render_text,
 };
 
 use crate::artifacts::Artifacts;
@@ -23,6 +23,8 @@ pub(crate) enum Form {
     Junit,
     /// For a comment or the summary of a job
     Markdown,
+    /// One page that needs nothing but itself
+    Html,
     /// Annotations of GitHub Actions
     Github,
     /// The endpoint of a badge
@@ -39,6 +41,9 @@ impl Form {
             Self::Json => render_json(report).map_err(|error| error.to_string())?,
             Self::Junit => render_junit(report).map_err(|error| error.to_string())?,
             Self::Markdown => render_markdown(report),
+            Self::Html => {
+                render_page(std::slice::from_ref(report)).map_err(|error| error.to_string())?
+            }
             Self::Github => render_github(report),
             Self::Badge => render_badge(report),
         })
@@ -51,6 +56,7 @@ impl Form {
             Self::Json => ("report", "json"),
             Self::Junit => ("report", "xml"),
             Self::Markdown => ("report", "md"),
+            Self::Html => ("report", "html"),
             Self::Github => ("annotations", "txt"),
             Self::Badge => ("badge", "json"),
         }
@@ -107,6 +113,14 @@ impl Delivery {
     /// Puts the first form into the folder that was named, too, where one was.
     pub(crate) fn into_files(mut self, named: bool) -> Self {
         self.prints = !named;
+        self
+    }
+
+    /// Writes this form too.
+    pub(crate) fn with(mut self, form: Form) -> Self {
+        if !self.forms.contains(&form) {
+            self.forms.push(form);
+        }
         self
     }
 
@@ -181,6 +195,7 @@ pub(crate) fn report(runs: Vec<Run>, interrupted: bool) -> Report {
         },
         date: shell::date(),
         interrupted,
+        division: None,
         runs,
     }
 }

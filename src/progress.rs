@@ -59,6 +59,13 @@ impl Line {
         }
     }
 
+    /// Writes a line where there is no terminal: what one would show.
+    pub(crate) fn plain(&self, line: &str) {
+        if self.bar.is_none() && !self.quiet {
+            crate::output::complain(line);
+        }
+    }
+
     /// Writes a line that matters without a terminal too.
     pub(crate) fn announce(&self, line: &str) {
         match &self.bar {

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use dsh_e2e::catalogue::{CONFIG, Catalogue, OwnFile};
 use dsh_e2e::install::{Installer, Machine, default_cache};
 
 use crate::exit::Exit;
@@ -18,6 +19,8 @@ pub(crate) struct Shell {
     pub(crate) variables: BTreeMap<OsString, OsString>,
     /// The working directory.
     pub(crate) directory: PathBuf,
+    /// Files with servers that `--catalogue` names.
+    pub(crate) catalogues: Vec<PathBuf>,
     /// Where temporary folders are made.
     pub(crate) temporary: PathBuf,
     /// This program.
@@ -36,6 +39,7 @@ impl Shell {
         Ok(Self {
             variables: std::env::vars_os().collect(),
             directory,
+            catalogues: Vec::new(),
             temporary: std::env::temp_dir(),
             program,
             stderr_is_terminal: std::io::stderr().is_terminal(),
@@ -59,6 +63,35 @@ impl Shell {
     /// `path` as seen from the working directory.
     pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
         self.directory.join(path)
+    }
+
+    /// The `dsh-conform.toml` of the working folder, or of the nearest one above that has one.
+    pub(crate) fn config(&self) -> Option<PathBuf> {
+        let mut folders = self.directory.ancestors();
+        folders.find_map(|folder| Some(folder.join(CONFIG)).filter(|file| file.is_file()))
+    }
+
+    /// The servers that are known by name: the built-in ones, over them those of
+    /// `dsh-conform.toml`, over these the ones of `--catalogue`.
+    pub(crate) fn catalogue(&self) -> Result<Catalogue, String> {
+        let shown = |path: &Path| {
+            let relative = path.strip_prefix(&self.directory).unwrap_or(path);
+            relative.display().to_string()
+        };
+        let read = |path: &Path, shown: &str| {
+            OwnFile::read(path, shown).map_err(|error| error.to_string())
+        };
+        let config = match self.config() {
+            Some(path) => read(&path, &shown(&path))?,
+            None => Vec::new(),
+        };
+        let mut named = Vec::new();
+        for path in &self.catalogues {
+            named.extend(read(&self.absolute(path), &path.display().to_string())?);
+        }
+        Catalogue::builtin()
+            .with(&[config, named])
+            .map_err(|error| error.to_string())
     }
 
     /// Finds and installs servers, in the folder `DSH_CONFORM_CACHE` names, else in the user's

@@ -87,6 +87,8 @@ pub(crate) struct Seam<'a> {
     pub(crate) questions: Vec<Question<'a>>,
     /// The last answer to each question.
     pub(crate) last: Vec<Option<QueryResult>>,
+    /// What an answer has to equal where none is known; the one before it, without this.
+    pub(crate) reference: Option<QueryResult>,
     /// The result of `initialize`, once it is there.
     pub(crate) initialized: Option<Value>,
     pub(crate) watch: &'a (dyn Fn(Operation) + Sync),
@@ -104,15 +106,7 @@ impl<'a> Seam<'a> {
         question: &Question<'_>,
         budget: Duration,
     ) -> Result<QueryResult, LspError> {
-        let request = QueryRequest {
-            operation: seam_operation(question.operation),
-            file_path: question.file.clone(),
-            position: lsp::Position {
-                line: question.position.line.into(),
-                character: question.position.character.into(),
-            },
-            workspace_root: self.root.to_owned(),
-        };
+        let request = request(question, self.root);
         lsp::deadline(budget, self.cancel, |cancel| async move {
             self.lsp.query(request, &cancel).await
         })
@@ -190,12 +184,12 @@ impl Field for Seam<'_> {
                 value,
             },
         );
-        let valued = match question.known {
-            Some(known) => {
-                let raw = self.raw_result(from, question.operation);
-                outcome::against_known(&outcome, known, self.relative, raw.as_ref())
-            }
-            None => outcome::against_last(&outcome, self.last[index].as_ref()),
+        let valued = if let Some(known) = question.known {
+            let raw = self.raw_result(from, question.operation);
+            outcome::against_known(&outcome, known, self.relative, raw.as_ref())
+        } else {
+            let same = self.reference.as_ref().or(self.last[index].as_ref());
+            outcome::against_last(&outcome, same)
         };
         self.last[index] = outcome.ok();
         let (answer, detail) = valued?;
@@ -217,6 +211,19 @@ impl Field for Seam<'_> {
             () = over => true,
             _ = self.cancel.cancelled() => false,
         }
+    }
+}
+
+/// The question as the seam takes it.
+pub(crate) fn request(question: &Question<'_>, root: &str) -> QueryRequest {
+    QueryRequest {
+        operation: seam_operation(question.operation),
+        file_path: question.file.clone(),
+        position: lsp::Position {
+            line: question.position.line.into(),
+            character: question.position.character.into(),
+        },
+        workspace_root: root.to_owned(),
     }
 }
 

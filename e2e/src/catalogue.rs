@@ -5,22 +5,28 @@
 //! looks at the machine: finding and installing is [`crate::install`].
 
 mod entry;
+mod own;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 pub use crate::data::DataError;
+use crate::samples::Sample;
 pub(crate) use entry::INSTALL;
 pub use entry::{
     CargoRecipe, Entry, EntryRemedy, Launch, NpmRecipe, PathRecipe, Platform, PypiRecipe, Recipe,
     RecipeKind, RustupRecipe, Surprise, SystemRecipe, VersionProbe, Versions,
 };
+pub use own::{CONFIG, OwnFile};
 
 /// All servers that are known by name.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     entries: Vec<Entry>,
+    /// The samples of entries that are not part of this binary, by the entry's name.
+    own: BTreeMap<String, Option<&'static Sample>>,
 }
 
 /// A name that is in no entry.
@@ -63,7 +69,35 @@ impl Catalogue {
             entries.push(entry);
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Self { entries })
+        let own = BTreeMap::new();
+        Ok(Self { entries, own })
+    }
+
+    /// The same with a user's own entries, which count more than those of their names: `layers`
+    /// from the least to the most important, one for `dsh-conform.toml` and one for the files that
+    /// were named, for instance. A name that is twice in one layer is an error.
+    pub fn with(&self, layers: &[Vec<OwnFile>]) -> Result<Self, DataError> {
+        own::merged(self, layers)
+    }
+
+    fn put(&mut self, entry: Entry, sample: Option<&'static Sample>) {
+        self.own.insert(entry.name.clone(), sample);
+        self.entries.retain(|known| known.name != entry.name);
+        self.entries.push(entry);
+        self.entries.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+
+    /// The sample workspace that `entry`, one of this catalogue's, is asked about.
+    pub fn sample_of(&self, entry: &Entry) -> Option<&'static Sample> {
+        match self.own.get(&entry.name) {
+            Some(sample) => *sample,
+            None => crate::samples::sample(&entry.sample),
+        }
+    }
+
+    /// Whether the entry of that name is a user's own.
+    pub fn is_own(&self, name: &str) -> bool {
+        self.own.contains_key(name)
     }
 
     /// All entries, by name.

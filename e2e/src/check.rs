@@ -1,9 +1,12 @@
 //! One check of one server: a workspace, a mounted runtime, the questions, the end, the verdict.
 
+mod cycles;
+mod disturb;
 mod found;
 mod measuring;
 mod questions;
 mod report;
+mod second;
 mod workspace;
 
 use std::path::{Path, PathBuf};
@@ -14,18 +17,20 @@ use dsh_harness::kernel::{Cancel, CancelReason};
 use dsh_harness::lsp::LspService;
 use dsh_harness::subprocess::Subprocess;
 use dsh_harness::{Deployment, MountError, Runtime};
-use dsh_reports::{Run, Selection};
+use dsh_reports::{CyclesKind, Run, Selection};
 use dsh_transcript::{Event, EventBody, Recorder, jsonl};
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{self, Question, Seam};
 use crate::found::Found;
 use crate::judge::{Asked, Knowledge, Observed, first_failure, judge};
+use crate::life::Life;
 use crate::place::At;
-use crate::probes::{PROBES, Probe, Reach};
+use crate::probes::{PROBES, Phase, Phases, Probe};
 use crate::readiness::{End, Track};
 use crate::recording::RecordingSubprocess;
 use crate::samples::{LaidOut, Operation, Sample};
+use crate::snapshot::{Difference, Snapshot};
 use crate::target::{Limits, Target};
 use workspace::Place;
 
@@ -52,6 +57,9 @@ pub enum Ground {
     Bare,
 }
 
+/// The usual number of rounds: as many as an agent asks in a long session.
+pub const ROUNDS: usize = 200;
+
 /// How to check.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
@@ -59,6 +67,9 @@ pub struct CheckOptions {
     pub budget: Duration,
     /// The probes to judge; all if empty.
     pub only: Vec<&'static Probe>,
+    /// How many times a document is opened, asked about and closed in a row. The copies of the
+    /// stretch over many files are half as many; fewer than 50 do not judge QUA-15.
+    pub rounds: usize,
     /// Whether the temporary workspace is kept.
     pub keep: bool,
     /// Where temporary workspaces are made.
@@ -98,6 +109,16 @@ pub enum Step {
     Trying,
     /// The server is measured without the host: what is done.
     Measuring(&'static str),
+    /// The server is started again, in a workspace of its own, and asked until it answers.
+    StartingAgain(Operation),
+    /// A question is asked over and over.
+    Cycling(CyclesKind),
+    /// Questions are given up while the server works on them.
+    GivingUp,
+    /// Another file was changed on disk, and the question about it is asked.
+    ChangingOnDisk(Operation),
+    /// The server is killed, and its replacement asked.
+    Killing,
 }
 
 /// What a check found.
@@ -152,6 +173,12 @@ pub async fn check(
     let recorder = Recorder::new();
     let recording = Arc::new(RecordingSubprocess::new(subprocess, recorder.clone()));
     let place = Place::make(ground, target, options)?;
+    let phases = Phases::of(&options.only);
+    let second_place = match ground {
+        Ground::Bare => None,
+        _ if !phases.second_start() => None,
+        _ => Some(Place::make(ground, target, options)?),
+    };
     // Some servers leave files in the folder for temporary ones: this one goes with the check.
     let scratch = scratch(options)?;
     let mut target = target.clone();
@@ -166,6 +193,8 @@ pub async fn check(
         options,
         recorder,
         place: &place,
+        second_place: second_place.as_ref(),
+        phases,
         cancel,
         watch,
     };
@@ -174,16 +203,28 @@ pub async fn check(
             () = stop.cancelled() => {}
             () = work.patience() => {}
         }
-        recording.end_all().await;
     };
+    let mut carried_out = Box::pin(work.all(&recording, ground, scratch.path()));
     let checked = tokio::select! {
         biased;
         () = at_once => None,
-        checked = work.all(&recording, ground, scratch.path()) => Some(checked),
+        checked = &mut carried_out => Some(checked),
     };
+    // While the work stands still, so that it starts nothing anew, and before it goes.
     recording.end_all().await;
+    drop(carried_out);
+    recording.end_all().await;
+    let checked = match checked {
+        Some(checked) => Ok(checked),
+        None if stop.is_cancelled() => Err(CheckError::Stopped),
+        None => Ok(work.cut_short()),
+    };
     let ended = place.end(options.keep);
-    let mut checked = checked.ok_or(CheckError::Stopped)?;
+    let second_ended = second_place.map(|place| place.end(false)).transpose();
+    let mut checked = checked?;
+    if let Err(left) = second_ended {
+        checked.run.remarks.push(left);
+    }
     match ended {
         Ok(workspace) => checked.workspace = workspace,
         Err(left) => checked.run.remarks.push(left),
@@ -204,6 +245,9 @@ struct Check<'a> {
     options: &'a CheckOptions,
     recorder: Recorder,
     place: &'a Place<'a>,
+    /// Where it is started the second time.
+    second_place: Option<&'a Place<'a>>,
+    phases: Phases,
     cancel: &'a Cancel,
     watch: &'a (dyn Fn(Step) + Sync),
 }
@@ -213,6 +257,13 @@ struct Check<'a> {
 struct Findings {
     questions: Vec<Asked>,
     reopened: Vec<Asked>,
+    columns: Vec<Asked>,
+    paths: Vec<Asked>,
+    life: Life,
+    /// What is different in the workspaces, our own changes aside.
+    written: Difference,
+    /// Where the events of the first start end.
+    first_end: u64,
     remarks: Vec<String>,
     /// Why the runtime is not there, where it is not.
     unmounted: Option<String>,
@@ -249,18 +300,13 @@ impl Check<'_> {
     }
 
     async fn carry_out(&self, recording: Arc<RecordingSubprocess>) -> Checked {
-        (self.watch)(Step::Mounting);
         let mut findings = Findings::default();
-        match self.mount(recording).await {
-            Ok(runtime) => {
-                match runtime.lsp() {
-                    Some(lsp) => self.ask(lsp.as_ref(), &mut findings).await,
-                    None => findings.unmounted = Some("the runtime has no seam".to_owned()),
-                }
-                (self.watch)(Step::Ending);
-                findings.undisposed = runtime.dispose().await.err().map(|error| error.to_string());
-            }
-            Err(reason) => findings.unmounted = Some(reason),
+        if self.phases.first_start() {
+            self.first(&recording, &mut findings).await;
+        }
+        findings.first_end = self.recorder.len();
+        if self.phases.second_start() && findings.unmounted.is_none() {
+            self.again(&recording, &mut findings).await;
         }
         let events = self.recorder.events();
         if findings.unmounted.is_none() && !self.cancel.is_cancelled() {
@@ -274,17 +320,38 @@ impl Check<'_> {
         }
     }
 
+    /// What was seen of a server that did not end in the time that an interruption leaves it.
+    fn cut_short(&self) -> Checked {
+        let events = self.recorder.events();
+        let findings = Findings {
+            first_end: self.recorder.len(),
+            ..Findings::default()
+        };
+        let run = self.report(&events, &findings);
+        Checked {
+            run,
+            events,
+            workspace: None,
+        }
+    }
+
     /// A check in which nothing was asked through the host.
     fn unjudged(&self) -> Checked {
         let findings = Findings::default();
         let seen = Observed {
             events: &[],
+            whole: &[],
             knowledge: Knowledge::Nothing,
             questions: &[],
             reopened: &[],
+            columns: &[],
+            paths: &[],
+            life: &findings.life,
+            written: &findings.written,
             configured: false,
             rising: false,
             budget_us: 0,
+            grace_us: 0,
         };
         let run = report::assemble(self, &seen, Vec::new(), &findings.told(), Selection::Some);
         Checked {
@@ -292,6 +359,60 @@ impl Check<'_> {
             events: Vec::new(),
             workspace: None,
         }
+    }
+
+    /// The orderly life: start, questions, end.
+    async fn first(&self, recording: &Arc<RecordingSubprocess>, findings: &mut Findings) {
+        (self.watch)(Step::Mounting);
+        let mut before = Snapshot::of(Path::new(self.place.root()));
+        match self.mount(recording).await {
+            Ok(runtime) => {
+                match runtime.lsp() {
+                    Some(lsp) => self.ask(lsp.as_ref(), &mut before, findings).await,
+                    None => findings.unmounted = Some("the runtime has no seam".to_owned()),
+                }
+                (self.watch)(Step::Ending);
+                findings.undisposed = runtime.dispose().await.err().map(|error| error.to_string());
+            }
+            Err(reason) => findings.unmounted = Some(reason),
+        }
+        let after = Snapshot::of(Path::new(self.place.root()));
+        findings.written.join(before.compare(&after));
+    }
+
+    /// The second start, for what would disturb the first.
+    async fn again(&self, recording: &Arc<RecordingSubprocess>, findings: &mut Findings) {
+        let Some(place) = self.second_place else {
+            findings.life.absent = Some("no position is known; give --at FILE:LINE:COL".to_owned());
+            return;
+        };
+        let undecided = self.phases.answers()
+            && !(findings.questions.iter()).any(|asked| asked.track.end() == Some(&End::Stable));
+        if undecided || self.cancel.is_cancelled() {
+            let said = "no question was answered right, so there was none to go on with";
+            findings.life.absent = Some(said.to_owned());
+            return;
+        }
+        let mut before = Snapshot::of(Path::new(place.root()));
+        match self.mount(recording).await {
+            Ok(runtime) => {
+                if let Some(lsp) = runtime.lsp() {
+                    self.second(lsp.as_ref(), place, &mut before, findings)
+                        .await;
+                }
+                (self.watch)(Step::Ending);
+                let disposed = runtime.dispose().await;
+                findings.remarks.extend(
+                    disposed.err().map(|error| {
+                        format!("the end of the second start was not in order: {error}")
+                    }),
+                );
+            }
+            Err(reason) if self.phases.first_start() => findings.life.absent = Some(reason),
+            Err(reason) => findings.unmounted = Some(reason),
+        }
+        let after = Snapshot::of(Path::new(place.root()));
+        findings.written.join(before.compare(&after));
     }
 
     fn limits(&self) -> Limits {
@@ -311,7 +432,7 @@ impl Check<'_> {
         tokio::time::sleep(order + Duration::from_millis(700)).await;
     }
 
-    async fn mount(&self, recording: Arc<RecordingSubprocess>) -> Result<Runtime, String> {
+    async fn mount(&self, recording: &Arc<RecordingSubprocess>) -> Result<Runtime, String> {
         let text = Target {
             limits: Some(self.limits()),
             ..self.target.clone()
@@ -320,7 +441,7 @@ impl Check<'_> {
         let origin = format!("(the deployment made for {})", self.target.name);
         let deployment =
             Deployment::parse(&text, &origin).map_err(|error| error.problem().to_owned())?;
-        let subprocess: Arc<dyn Subprocess> = recording;
+        let subprocess: Arc<dyn Subprocess> = Arc::clone(recording) as Arc<dyn Subprocess>;
         Runtime::builder()
             .deployment(deployment)
             .subprocess(subprocess)
@@ -338,7 +459,7 @@ impl Check<'_> {
             })
     }
 
-    async fn ask(&self, lsp: &dyn LspService, findings: &mut Findings) {
+    async fn ask(&self, lsp: &dyn LspService, allowed: &mut Snapshot, findings: &mut Findings) {
         let relative = |uri: &str| self.place.relative(uri);
         let step = |operation| (self.watch)(Step::Asking(operation));
         let mut seam = Seam {
@@ -349,6 +470,7 @@ impl Check<'_> {
             relative: &relative,
             questions: Vec::new(),
             last: Vec::new(),
+            reference: None,
             initialized: None,
             watch: &step,
         };
@@ -356,7 +478,8 @@ impl Check<'_> {
             Place::Sample {
                 sample, laid_out, ..
             } => {
-                self.ask_sample(&mut seam, sample, laid_out, findings).await;
+                self.ask_sample(&mut seam, sample, laid_out, allowed, findings)
+                    .await;
             }
             Place::Given { at, .. } if !at.is_empty() => {
                 self.ask_given(&mut seam, at, findings).await;
@@ -368,20 +491,15 @@ impl Check<'_> {
         }
     }
 
-    /// How far the server has to be driven for the probes that were chosen.
-    fn reach(&self) -> Reach {
-        let chosen = self.options.only.iter().map(|probe| probe.reach);
-        chosen.max().unwrap_or(Reach::ChangedText)
-    }
-
     async fn ask_sample<'a>(
         &self,
         seam: &mut Seam<'a>,
         sample: &'a Sample,
         laid_out: &LaidOut<'_>,
+        allowed: &mut Snapshot,
         findings: &mut Findings,
     ) {
-        if self.reach() < Reach::Answers {
+        if !self.phases.answers() {
             let Some(first) = sample.questions.first() else {
                 return;
             };
@@ -389,13 +507,38 @@ impl Check<'_> {
             return;
         }
         let budget = self.options.budget;
-        let (asked, put) = questions::all_of(sample, budget);
+        let (asked, put) = questions::all_of(&sample.questions, budget);
         findings.questions = asked;
         seam.take(put);
         self.go_round(seam, &mut findings.questions).await;
-        if self.reach() < Reach::ChangedText {
-            return;
+        let further = [
+            (Phase::Columns, &sample.columns, &mut findings.columns),
+            (Phase::Paths, &sample.paths, &mut findings.paths),
+        ];
+        for (phase, questions, found) in further {
+            let over = self.cancel.is_cancelled() || seam.initialized.is_none();
+            if self.phases.has(phase) && !over {
+                let (asked, put) = questions::all_of(questions, budget);
+                *found = asked;
+                seam.take(put);
+                self.go_round(seam, found).await;
+            }
         }
+        if self.phases.has(Phase::ChangedText) {
+            self.ask_changed(seam, sample, laid_out, allowed, findings)
+                .await;
+        }
+    }
+
+    async fn ask_changed<'a>(
+        &self,
+        seam: &mut Seam<'a>,
+        sample: &'a Sample,
+        laid_out: &LaidOut<'_>,
+        allowed: &mut Snapshot,
+        findings: &mut Findings,
+    ) {
+        let budget = self.options.budget;
         for reopened in &sample.reopened {
             if self.cancel.is_cancelled() || seam.initialized.is_none() {
                 return;
@@ -410,6 +553,7 @@ impl Check<'_> {
                 if let Err(error) = laid_out.write_reopened(reopened) {
                     asked.track.stop(End::Refused(error.to_string()));
                 } else {
+                    allowed.allow(&reopened.file);
                     let (path, change) = (reopened.file.clone(), "written".to_owned());
                     self.recorder
                         .emit(None, EventBody::FileChanged { path, change });
@@ -476,14 +620,21 @@ impl Check<'_> {
             Place::Found { .. } => Knowledge::Found,
             _ => Knowledge::Nothing,
         };
+        let first_end = usize::try_from(findings.first_end).unwrap_or(usize::MAX);
         let seen = Observed {
-            events,
+            events: events.get(..first_end).unwrap_or(events),
+            whole: events,
             knowledge,
             questions: &findings.questions,
             reopened: &findings.reopened,
+            columns: &findings.columns,
+            paths: &findings.paths,
+            life: &findings.life,
+            written: &findings.written,
             configured: !self.target.configuration.is_null(),
             rising: self.target.rising_versions,
-            budget_us: u64::try_from(self.options.budget.as_micros()).unwrap_or(u64::MAX),
+            budget_us: micros(self.options.budget),
+            grace_us: self.limits().kill_grace_ms.saturating_mul(1_000),
         };
         let chosen =
             |probe: &&Probe| self.options.only.is_empty() || self.options.only.contains(probe);
@@ -504,6 +655,10 @@ impl Check<'_> {
         };
         report::assemble(self, &seen, cases, &findings.told(), selection)
     }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Why no process was started, where the seam was asked and none was: nothing can be said about the

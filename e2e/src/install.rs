@@ -93,6 +93,31 @@ pub struct Located {
     pub origin: Origin,
     /// What was looked at first and did not count.
     pub rejected: Vec<Rejected>,
+    /// Others of its name on PATH, which come later.
+    pub later: Vec<Candidate>,
+}
+
+impl Located {
+    /// What else was found, and why it is not the one that is used, a sentence each.
+    pub fn remarks(&self) -> Vec<String> {
+        let rejected = self.rejected.iter();
+        let mut remarks: Vec<String> = rejected
+            .map(|rejected| format!("passed over: {rejected}"))
+            .collect();
+        for other in &self.later {
+            let version = match &other.version {
+                Ok(version) => version.clone(),
+                Err(reason) => format!("which does not count: {reason}"),
+            };
+            remarks.push(format!(
+                "not used: {} {version}; {} {} comes first on PATH",
+                other.path.display(),
+                self.command.display(),
+                self.version
+            ));
+        }
+        remarks
+    }
 }
 
 /// Where a server came from.

@@ -5,22 +5,30 @@
 //! is tested on transcripts that must pass and on transcripts that must fail.
 
 mod answers;
+mod cycles;
 mod end;
+mod further;
 mod handshake;
+mod second;
 #[cfg(test)]
 mod tests;
 mod wire;
 #[cfg(test)]
 pub(crate) mod wiretap;
+mod written;
 
 use dsh_reports::{Case, Verdict};
 use dsh_transcript::{Event, EventBody, View};
 use serde_json::Value;
 
 use crate::evidence;
+use crate::life::Life;
 use crate::probes::Probe;
 use crate::readiness::Track;
 use crate::samples::Operation;
+use crate::snapshot::Difference;
+
+pub(crate) use second::replaced_us;
 
 pub(crate) use handshake::{Handshake, advertised, method, sync_is_compatible};
 
@@ -55,18 +63,31 @@ pub(crate) struct Asked {
 /// Everything a judgement may look at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observed<'a> {
+    /// The first start.
     pub(crate) events: &'a [Event],
+    /// Everything, the second start too.
+    pub(crate) whole: &'a [Event],
     pub(crate) knowledge: Knowledge,
     /// The questions about the sample as it is.
     pub(crate) questions: &'a [Asked],
     /// The questions about changed texts.
     pub(crate) reopened: &'a [Asked],
+    /// The questions behind characters outside the basic plane.
+    pub(crate) columns: &'a [Asked],
+    /// The questions in and about odd paths.
+    pub(crate) paths: &'a [Asked],
+    /// The second start.
+    pub(crate) life: &'a Life,
+    /// What the server did to its workspaces.
+    pub(crate) written: &'a Difference,
     /// Whether the server is given settings, so that null is never its answer.
     pub(crate) configured: bool,
     /// Whether a document that is opened again has the next version, and not 1.
     pub(crate) rising: bool,
     /// How long a probe may wait, in microseconds.
     pub(crate) budget_us: u64,
+    /// `killGraceMs`, in microseconds.
+    pub(crate) grace_us: u64,
 }
 
 impl<'a> Observed<'a> {
@@ -76,7 +97,7 @@ impl<'a> Observed<'a> {
 
     /// The first process's handshake; none if no process was started or nothing was asked of it.
     fn handshake(&self) -> Option<Handshake<'a>> {
-        handshake::first(self.view())
+        handshake::first(View(self.whole))
     }
 
     /// The result of `initialize`, or the case that says that there is none to read.
@@ -89,13 +110,27 @@ impl<'a> Observed<'a> {
         }
     }
 
+    /// What the second start was seen doing, or the case that says that there is nothing to see.
+    fn second(&self, probe: &Probe) -> Result<&'a Life, Box<Case>> {
+        self.initialized(probe)?;
+        if let Some(reason) = &self.life.absent {
+            let verdict = if self.knowledge == Knowledge::Nothing {
+                Verdict::NotApplicable
+            } else {
+                Verdict::Untestable
+            };
+            return Err(Box::new(probe.case(verdict, reason.as_str())));
+        }
+        Ok(self.life)
+    }
+
     /// The host's own words on the first question that failed.
     fn first_failure(&self) -> Option<String> {
         first_failure(self.events)
     }
 
     fn around(&self, seq: u64) -> Vec<dsh_reports::Evidence> {
-        evidence::around(self.events, seq)
+        evidence::around(self.whole, seq)
     }
 }
 
@@ -123,6 +158,14 @@ pub(crate) fn judge(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
         "QUA-17" => vec![wire::unconfigured(probe, seen)],
         "QUA-8" => vec![end::leaves(probe, seen)],
         "QUA-9" => vec![end::exit_code(probe, seen)],
+        "QUA-10" => second::given_up(probe, seen),
+        "QUA-12" => further::columns(probe, seen),
+        "QUA-13" => further::paths(probe, seen),
+        "QUA-14" => further::complete(probe, seen),
+        "QUA-15" => cycles::lasting(probe, seen),
+        "QUA-16" => second::replaced(probe, seen),
+        "QUA-18" => second::changed(probe, seen),
+        "QUA-19" => vec![written::left_alone(probe, seen)],
         other => vec![probe.case(Verdict::HarnessError, format!("{other} has no judgement"))],
     }
 }

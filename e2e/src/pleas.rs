@@ -148,7 +148,7 @@ mod tests {
             ending: None,
             ..Story::default()
         };
-        story.told().0
+        story.told().events
     }
 
     #[test]

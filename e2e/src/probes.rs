@@ -12,88 +12,195 @@ pub struct Probe {
     pub group: &'static str,
     /// What it does, in a sentence.
     pub summary: &'static str,
-    /// How far a server has to be driven for it.
-    pub(crate) reach: Reach,
+    /// What the server has to be driven through for it.
+    pub(crate) phase: Phase,
 }
 
-/// How far a server has to be driven.
+/// A stretch of a check. A server is started twice: what is judged of an orderly life is seen in
+/// the first start, and what would disturb that is done in the second, in a workspace of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Reach {
+pub(crate) enum Phase {
     /// Until it was initialized.
     Handshake,
     /// Until the questions about the sample as it is are decided.
     Answers,
-    /// Until the questions about changed texts are decided too.
+    /// Questions behind characters outside the basic plane.
+    Columns,
+    /// Questions in files with odd paths.
+    Paths,
+    /// Questions about changed texts.
     ChangedText,
+    /// Many rounds of open, question and close; the first stretch of the second start.
+    Cycles,
+    /// A question is given up while the server works on it.
+    Cancellation,
+    /// Another file changes on disk.
+    ChangedOnDisk,
+    /// The server is killed.
+    Kill,
+}
+
+impl Phase {
+    /// Whether it belongs to the second start.
+    pub(crate) const fn is_second(self) -> bool {
+        matches!(
+            self,
+            Self::Cycles | Self::Cancellation | Self::ChangedOnDisk | Self::Kill
+        )
+    }
+}
+
+/// The phases that the chosen probes need.
+#[derive(Clone, Debug)]
+pub(crate) struct Phases(Vec<Phase>);
+
+impl Phases {
+    /// Those of `chosen`, or all if nothing was chosen.
+    pub(crate) fn of(chosen: &[&'static Probe]) -> Self {
+        if chosen.is_empty() {
+            Self(PROBES.iter().map(|probe| probe.phase).collect())
+        } else {
+            Self(chosen.iter().map(|probe| probe.phase).collect())
+        }
+    }
+
+    /// Whether this one has to be gone through.
+    pub(crate) fn has(&self, phase: Phase) -> bool {
+        self.0.contains(&phase)
+    }
+
+    /// Whether the server has to be started in order.
+    pub(crate) fn first_start(&self) -> bool {
+        self.0.iter().any(|phase| !phase.is_second())
+    }
+
+    /// Whether more of it is needed than its handshake.
+    pub(crate) fn answers(&self) -> bool {
+        let more = |phase: &&Phase| !phase.is_second() && **phase != Phase::Handshake;
+        self.0.iter().any(|phase| more(&phase))
+    }
+
+    /// Whether it has to be started a second time.
+    pub(crate) fn second_start(&self) -> bool {
+        self.0.iter().any(|phase| phase.is_second())
+    }
 }
 
 /// Every probe, in the order in which it is shown.
-pub const PROBES: [Probe; 11] = [
+pub const PROBES: [Probe; 19] = [
     Probe {
         clause: "QUA-1",
         group: "start",
         summary: "starts the server in the sample workspace and waits for its answer to initialize",
-        reach: Reach::Handshake,
+        phase: Phase::Handshake,
     },
     Probe {
         clause: "QUA-2",
         group: "start",
         summary: "reads the position encoding out of the initialize result",
-        reach: Reach::Handshake,
+        phase: Phase::Handshake,
     },
     Probe {
         clause: "QUA-3",
         group: "start",
         summary: "reads the document synchronization out of the initialize result",
-        reach: Reach::Handshake,
+        phase: Phase::Handshake,
     },
     Probe {
         clause: "QUA-11",
         group: "start",
         summary: "counts which of the four operations are advertised",
-        reach: Reach::Handshake,
+        phase: Phase::Handshake,
     },
     Probe {
         clause: "QUA-4",
         group: "answers",
         summary: "asks each advertised operation the sample's question until its known answer is stable",
-        reach: Reach::Answers,
+        phase: Phase::Answers,
     },
     Probe {
         clause: "QUA-5",
         group: "answers",
         summary: "changes a file on disk, opens it again with version 1 and expects the new answer",
-        reach: Reach::ChangedText,
+        phase: Phase::ChangedText,
     },
     Probe {
         clause: "QUA-7",
         group: "answers",
         summary: "judges the shape of every answer on the raw JSON",
-        reach: Reach::Answers,
+        phase: Phase::Answers,
+    },
+    Probe {
+        clause: "QUA-12",
+        group: "answers",
+        summary: "asks behind characters outside the basic plane on the same line",
+        phase: Phase::Columns,
+    },
+    Probe {
+        clause: "QUA-13",
+        group: "answers",
+        summary: "asks in and about files whose path has a space and letters outside ASCII",
+        phase: Phase::Paths,
+    },
+    Probe {
+        clause: "QUA-14",
+        group: "answers",
+        summary: "looks whether the first answer to references was complete, else how long that took",
+        phase: Phase::Answers,
     },
     Probe {
         clause: "QUA-6",
         group: "behaviour",
         summary: "reads the whole of stdout with a strict reader",
-        reach: Reach::Answers,
+        phase: Phase::Answers,
     },
     Probe {
         clause: "QUA-17",
         group: "behaviour",
         summary: "looks whether answers are right although configuration is null and registrations are ignored",
-        reach: Reach::Answers,
+        phase: Phase::Answers,
+    },
+    Probe {
+        clause: "QUA-10",
+        group: "behaviour",
+        summary: "gives questions up while the server works on them and waits for its answer",
+        phase: Phase::Cancellation,
+    },
+    Probe {
+        clause: "QUA-15",
+        group: "behaviour",
+        summary: "opens, asks and closes over and over, and looks at errors, latency and memory",
+        phase: Phase::Cycles,
+    },
+    Probe {
+        clause: "QUA-18",
+        group: "behaviour",
+        summary: "changes another file on disk between two questions",
+        phase: Phase::ChangedOnDisk,
+    },
+    Probe {
+        clause: "QUA-19",
+        group: "behaviour",
+        summary: "compares the workspace before and after",
+        phase: Phase::Answers,
     },
     Probe {
         clause: "QUA-8",
         group: "end",
         summary: "asks for shutdown and exit, waits, and looks for processes left behind",
-        reach: Reach::Answers,
+        phase: Phase::Answers,
     },
     Probe {
         clause: "QUA-9",
         group: "end",
         summary: "reads the exit code after shutdown and exit",
-        reach: Reach::Answers,
+        phase: Phase::Answers,
+    },
+    Probe {
+        clause: "QUA-16",
+        group: "end",
+        summary: "kills the server in the middle of a question and asks its replacement",
+        phase: Phase::Kill,
     },
 ];
 

@@ -54,7 +54,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Self::Right => "right".to_owned(),
             Self::Other(name) => name.clone(),
@@ -135,6 +135,21 @@ impl Track {
 
     pub(crate) fn first_right_us(&self) -> Option<u64> {
         self.first_right_us
+    }
+
+    /// Whether the server died of it once.
+    pub(crate) fn died(&self) -> bool {
+        let died = Answer::Died(String::new()).name();
+        self.heard.iter().any(|heard| heard.answer == died)
+    }
+
+    pub(crate) fn stable_us(&self) -> Option<u64> {
+        self.stable_us
+    }
+
+    /// When the asking began, in microseconds since the recording began.
+    pub(crate) fn began_us(&self) -> Option<u64> {
+        self.began_us
     }
 
     /// Gives the question up.

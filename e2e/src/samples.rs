@@ -13,6 +13,7 @@ mod markers;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::OnceLock;
 
 pub use crate::data::DataError;
@@ -47,6 +48,18 @@ fn own() -> Result<Vec<Sample>, DataError> {
 /// The sample of that name.
 pub fn sample(name: &str) -> Option<&'static Sample> {
     builtin().iter().find(|sample| sample.name == name)
+}
+
+/// Reads the sample in `folder`, which is kept as long as the program runs: for samples that a
+/// user's own entries name, each read once.
+pub fn kept(folder: &Path) -> Result<&'static Sample, DataError> {
+    let name = folder.file_name().unwrap_or(folder.as_os_str());
+    let files = crate::embedded::read_folder(folder)?;
+    let files = files
+        .iter()
+        .map(|(path, text)| (path.as_ref(), text.as_ref()));
+    let sample = Sample::parse(&name.to_string_lossy(), files)?;
+    Ok(Box::leak(Box::new(sample)))
 }
 
 /// The JSON Schema of a `sample.yaml`.

@@ -46,6 +46,8 @@ pub struct Target {
     pub name: String,
     /// Its version, where it is known before it is asked.
     pub version: Option<String>,
+    /// The language it serves, as people write it, where that is known.
+    pub language: Option<String>,
     /// Where it comes from.
     pub origin: dsh_reports::Origin,
     /// The program: an absolute path, or a bare name.
@@ -81,6 +83,7 @@ impl Target {
         Self {
             name: entry.name.clone(),
             version: Some(located.version.clone()),
+            language: Some(entry.language.clone()),
             origin: match located.origin {
                 Origin::Path => dsh_reports::Origin::Path,
                 Origin::Cache { .. } => dsh_reports::Origin::Cache,
@@ -99,11 +102,7 @@ impl Target {
                 shutdown_ms,
                 ..Limits::default()
             }),
-            remarks: located
-                .rejected
-                .iter()
-                .map(|rejected| format!("passed over: {rejected}"))
-                .collect(),
+            remarks: located.remarks(),
         }
     }
 
@@ -112,6 +111,7 @@ impl Target {
         Self {
             name: name.to_owned(),
             version: None,
+            language: None,
             origin: dsh_reports::Origin::Command,
             command: argv.first().cloned().unwrap_or_default(),
             args: argv.get(1..).unwrap_or_default().to_vec(),
@@ -192,6 +192,7 @@ impl Target {
             kind: dsh_reports::SubjectKind::Server,
             name: self.name.clone(),
             version: self.version.clone(),
+            language: self.language.clone(),
             path: Some(self.command.clone()),
             origin: Some(self.origin),
             command: self.argv(),

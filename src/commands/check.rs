@@ -1,5 +1,6 @@
 //! `check`.
 
+mod all;
 mod baseline;
 mod emit;
 mod outcome;
@@ -10,10 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dsh_e2e::install::InstallOptions;
-use dsh_e2e::{At, CheckError, CheckOptions, Checked, Ground, Measuring, Step};
+use dsh_e2e::{At, CheckError, CheckOptions, Measuring, Step};
 use dsh_harness::subprocess::{LocalSubprocess, Subprocess};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use dsh_reports::CyclesKind;
 
 use super::subject::{self, Absent, Extension};
 use crate::cli::Global;
@@ -23,6 +23,7 @@ use crate::output::complain;
 use crate::progress::Progress;
 use crate::shell::Shell;
 use crate::signals::{Interruption, interruptible};
+use all::{Done, Earlier, Limit};
 use outcome::Outcome;
 use selection::{Chosen, Refused};
 
@@ -53,7 +54,15 @@ Examples:
   dsh-conform check --all --baseline servers.json
   dsh-conform check --server clangd --install --measure only
 
-A server that fails leaves its transcript in target/dsh-conform (or --out).")]
+  dsh-conform check --all --install --format markdown --out reports
+  dsh-conform check --all --install --shard 2/4 --format json --out shard-2.json
+  dsh-conform check --all --resume
+
+A server that fails leaves its transcript in target/dsh-conform (or --out).
+
+Of several servers the finished runs are kept there too, in runs, for --resume.
+With a folder in --out they leave their report there in each form, as JSON in
+any case, and a line a server is printed.")]
 pub(crate) struct Args {
     /// A server of the catalogue, the one on PATH; may be given several times
     #[arg(long, value_name = "NAME", conflicts_with_all = ["all", "command"])]
@@ -109,9 +118,8 @@ pub(crate) struct Args {
     /// Print a deployment that makes the servers work, as YAML, and nothing else
     #[arg(long, conflicts_with_all = ["format", "only"])]
     emit_config: bool,
-    /// Servers that are checked at the same time
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=64))]
-    jobs: u16,
+    #[command(flatten)]
+    scale: all::Scale,
 }
 
 /// Whether a server is measured.
@@ -176,7 +184,7 @@ pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {
             interruption,
             args,
         };
-        checker.all(chosen, outcome).await
+        all::run(checker, chosen, outcome).await
     })
 }
 
@@ -191,74 +199,76 @@ struct Checker {
 }
 
 impl Checker {
-    async fn all(self, chosen: Chosen, mut outcome: Outcome) -> Exit {
-        let room = Arc::new(Semaphore::new(usize::from(self.args.jobs)));
-        let mut checks = JoinSet::new();
-        for (index, server) in chosen.servers.into_iter().enumerate() {
-            let (checker, room) = (self.clone(), Arc::clone(&room));
-            let only = chosen.only.clone();
-            let name = server.name().to_owned();
-            outcome.expect(&name);
-            checks.spawn(async move {
-                let _turn = room.acquire().await;
-                (index, checker.one(server, only).await)
-            });
-        }
-        while let Some(done) = checks.join_next().await {
-            match done {
-                Ok((index, Ok(Some(checked)))) => outcome.take(index, checked),
-                Ok((_, Ok(None))) => {}
-                Ok((index, Err(error))) => outcome.not_carried_out(index, &error),
-                Err(error) => outcome.fault(&error.to_string()),
-            }
-        }
-        let interrupted = self.interruption.exit().is_some();
-        outcome.finish(interrupted)
-    }
-
     /// Checks one server; none if that was interrupted before there was anything to report.
     async fn one(
         &self,
         server: selection::Server,
         only: Vec<&'static dsh_e2e::Probe>,
-    ) -> Result<Option<Checked>, CheckError> {
+        limit: &Limit,
+        earlier: &Earlier,
+    ) -> Result<Option<Done>, CheckError> {
         let line = self.progress.line(server.name());
         if self.interruption.cancel.is_cancelled() {
             return Ok(None);
         }
-        let reproduce = server.reproduce(&self.args);
+        // What was cut is told of this server, and not of the whole.
+        let cut = |server: &selection::Server| {
+            let reason = limit.crossed();
+            Ok(reason.map(|reason| Done::absent(server, reason)))
+        };
+        let listed = server.clone();
+        let reproduce = server.reproduce(&self.shell, &self.args);
         let (target, ground) = match server {
             selection::Server::Ready(target, ground) => (*target, ground),
-            selection::Server::Listed { entry, sample } => {
+            selection::Server::Listed { entry, ground } => {
                 let install = self.args.install.then(|| InstallOptions {
                     system: self.args.system,
                     long_builds: !self.shell.is_ci(),
                 });
-                let token = &self.interruption.token;
-                match subject::find(&self.shell, entry, install, &line, token).await {
-                    Ok(target) => (target, Ground::Sample(sample)),
-                    Err(Absent::Interrupted) => return Ok(None),
+                match subject::find(&self.shell, &entry, install, &line, &limit.token).await {
+                    Ok(target) => (target, ground),
+                    Err(Absent::Interrupted) => return cut(&listed),
                     Err(Absent::Missing(reason)) => {
-                        return Ok(Some(outcome::absent(&entry.name, &reason)));
+                        return Ok(Some(Done::absent(&listed, &reason)));
                     }
                 }
             }
         };
+        let key = all::key(&self.args, &target, &ground);
+        if let Some(run) = earlier.find(listed.name(), &key, &line) {
+            return Ok(Some(Done::taken_over(run)));
+        }
+        limit.begin();
         let options = CheckOptions {
             budget: self.args.budget,
             only,
+            // What is part of this program needs no session's worth of rounds to be known.
+            rounds: match target.origin {
+                dsh_reports::Origin::BuiltIn => 60,
+                _ => dsh_e2e::ROUNDS,
+            },
             keep: self.args.keep,
             temporary: self.shell.temporary.clone(),
             reproduce,
             measure: self.args.measure.into(),
         };
-        let Interruption { cancel, stop, .. } = &self.interruption;
+        let (cancel, stop) = (&limit.cancel, &self.interruption.stop);
         let watch = |step: Step| line.say(&said(step));
-        let subprocess = Arc::clone(&self.subprocess);
-        match dsh_e2e::qualify(&target, &ground, &options, subprocess, cancel, stop, &watch).await {
-            Ok(checked) => Ok(Some(checked)),
-            Err(CheckError::Stopped) => Ok(None),
-            Err(error) => Err(error),
+        let subprocess = Arc::clone(&limit.warden) as Arc<dyn Subprocess>;
+        let check = dsh_e2e::qualify(&target, &ground, &options, subprocess, cancel, stop, &watch);
+        match dsh_e2e::measured(check).await {
+            (Ok(mut checked), spent) => {
+                checked.run.overhead_us = Some(spent.busy_us);
+                checked.run.peak_memory = limit.warden.peak();
+                limit.told(&mut checked.run);
+                Ok(Some(Done {
+                    checked,
+                    key: limit.crossed().is_none().then_some(key),
+                    taken_over: false,
+                }))
+            }
+            (Err(CheckError::Stopped), _) => cut(&listed),
+            (Err(error), _) => Err(error),
         }
     }
 }
@@ -271,6 +281,13 @@ fn said(step: Step) -> String {
         Step::Ending => "shutting down".to_owned(),
         Step::Trying => "trying settings of the host".to_owned(),
         Step::Measuring(what) => format!("measuring: {what}"),
+        Step::StartingAgain(operation) => format!("started again, asking {operation}"),
+        Step::Cycling(CyclesKind::SameText) => "asking over and over".to_owned(),
+        Step::Cycling(CyclesKind::ChangedText) => "asking with changing text".to_owned(),
+        Step::Cycling(CyclesKind::ManyFiles) => "asking in many files".to_owned(),
+        Step::GivingUp => "giving questions up".to_owned(),
+        Step::ChangingOnDisk(operation) => format!("changed another file, asking {operation}"),
+        Step::Killing => "killing it, asking its replacement".to_owned(),
         _ => String::new(),
     }
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::output::{complain, say};
+use crate::shell::Shell;
 
 /// Columns of the output.
 const WIDTH: usize = 80;
@@ -73,8 +74,8 @@ enum Form {
     Json,
 }
 
-pub(crate) fn run(command: &Command) -> Exit {
-    let text = match listed(command) {
+pub(crate) fn run(shell: &Shell, command: &Command) -> Exit {
+    let text = match listed(shell, command) {
         Ok(text) => text,
         Err(Unlisted { message, exit }) => {
             complain(&format!("error: {message}"));
@@ -90,7 +91,7 @@ pub(crate) fn run(command: &Command) -> Exit {
 /// What is wanted of a list, in one of its forms.
 type Written<T> = fn(&Wanted) -> T;
 
-fn listed(command: &Command) -> Result<String, Unlisted> {
+fn listed(shell: &Shell, command: &Command) -> Result<String, Unlisted> {
     let (args, wanted, text, records): (_, _, Written<String>, Written<Value>) = match command {
         Command::Scenarios { filter, format } => return scenarios(filter, format.format),
         Command::Monitors(args) => {
@@ -115,12 +116,7 @@ fn listed(command: &Command) -> Result<String, Unlisted> {
             let wanted = Wanted::read("probes", &args.filter, names)?;
             (args, wanted, probes, probe_records)
         }
-        Command::Servers(args) => {
-            let entries = Catalogue::builtin().entries().iter();
-            let names = entries.map(|entry| (&*entry.name, &*entry.language));
-            let wanted = Wanted::read("servers", &args.filter, names)?;
-            (args, wanted, servers, server_records)
-        }
+        Command::Servers(args) => return known_servers(shell, args),
     };
     Ok(match args.format.format {
         Form::Text => text(&wanted),
@@ -386,20 +382,39 @@ fn probe_records(wanted: &Wanted) -> Value {
         .collect()
 }
 
-fn servers(wanted: &Wanted) -> String {
+/// The servers of the catalogue, a user's own among them.
+fn known_servers(shell: &Shell, args: &Part) -> Result<String, Unlisted> {
+    let catalogue = shell.catalogue().map_err(|message| Unlisted {
+        message,
+        exit: Exit::Usage,
+    })?;
+    let entries = catalogue.entries().iter();
+    let names = entries.map(|entry| (&*entry.name, &*entry.language));
+    let wanted = Wanted::read("servers", &args.filter, names)?;
+    Ok(match args.format.format {
+        Form::Text => servers(&catalogue, &wanted),
+        Form::Json => format!("{:#}\n", server_records(&catalogue, &wanted)),
+    })
+}
+
+fn servers(catalogue: &Catalogue, wanted: &Wanted) -> String {
     let mut text = String::new();
-    let all = Catalogue::builtin().entries().iter();
+    let all = catalogue.entries().iter();
     for entry in all.filter(|entry| wanted.has(&entry.name)) {
         let extensions: Vec<&str> = entry.extensions.keys().map(String::as_str).collect();
+        let mut extensions = extensions.join(" ");
+        if catalogue.is_own(&entry.name) {
+            extensions.push_str(" (your own)");
+        }
         let _ = write!(text, "{:<28} {:<12} ", entry.name, entry.language);
-        hanging(&mut text, 42, &extensions.join(" "));
+        hanging(&mut text, 42, &extensions);
     }
     text.push_str("\nwhat is there of them on this machine: dsh-conform servers doctor\n");
     text
 }
 
-fn server_records(wanted: &Wanted) -> Value {
-    let all = Catalogue::builtin().entries().iter();
+fn server_records(catalogue: &Catalogue, wanted: &Wanted) -> Value {
+    let all = catalogue.entries().iter();
     let all: Vec<_> = all.filter(|entry| wanted.has(&entry.name)).collect();
     serde_json::to_value(all).unwrap_or_default()
 }
@@ -449,8 +464,10 @@ mod tests {
     fn every_list_fits_80_columns_and_has_records() {
         let all = scenarios(&[], Form::Text).unwrap();
         let every = &Wanted::default();
-        let lists = [clauses, probes, servers, monitors, mutants];
-        for text in lists.map(|list| list(every)).into_iter().chain([all]) {
+        let known = Catalogue::builtin();
+        let lists = [clauses, probes, monitors, mutants];
+        let lists = lists.map(|list| list(every)).into_iter();
+        for text in lists.chain([all, servers(known, every)]) {
             for line in text.lines() {
                 assert!(line.chars().count() <= WIDTH, "{line}");
             }
@@ -459,7 +476,7 @@ mod tests {
         for records in [
             clause_records(every),
             probe_records(every),
-            server_records(every),
+            server_records(known, every),
             monitor_records(every),
             mutant_records(every),
             all,

@@ -21,6 +21,7 @@ Examples:
   dsh-conform report merge shard-1.json shard-2.json --out whole.json
   dsh-conform report merge shard-*.json --format markdown
   dsh-conform report render whole.json --format junit --out whole.xml
+  dsh-conform report render reports/published/*.json --format html --out page.html
   dsh-conform report trajectory run.jsonl --wire wire.jsonl --out run.html")]
 pub(crate) enum Command {
     /// Join the reports of shards into one, with the counts and the conclusion of the whole
@@ -50,11 +51,14 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Show a report in another form
+    /// Show reports in another form
+    ///
+    /// Several are joined as `report merge` joins them. With --format html alone, they may also be
+    /// about different subjects, about mutants, and from different platforms: one page shows all.
     Render {
-        /// A report as --format json writes it
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
+        /// Reports as --format json writes them
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
         #[command(flatten)]
         to: Text,
     },
@@ -85,7 +89,11 @@ pub(crate) struct Text {
 pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
     let (format, out, report) = match command {
         Command::Merge { files, to } => (&to.format, &to.out, merged(shell, files)),
-        Command::Render { file, to } => (&to.format, &to.out, read(shell, file)),
+        Command::Render { files, to } => match &files[..] {
+            [file] => (&to.format, &to.out, read(shell, file)),
+            _ if to.format == [Form::Html] => return gathered(shell, files, to.out.as_deref()),
+            _ => (&to.format, &to.out, merged(shell, files)),
+        },
         Command::Trajectory { file, wire, out } => {
             return match page(shell, file, wire.as_deref()) {
                 Ok(page) => leave(shell, out.as_deref(), &page),
@@ -116,9 +124,14 @@ pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
 
 /// Whether a merged report has every shard; those that are missing are told.
 fn is_whole(command: &Command, report: &Report) -> bool {
-    if matches!(command, Command::Render { .. }) {
+    if matches!(command, Command::Render { files, .. } if files.len() == 1) {
         return true;
     }
+    tell_missing(report)
+}
+
+/// Whether no shard is missing; those that are, are told.
+fn tell_missing(report: &Report) -> bool {
     let missing = dsh_reports::missing_shards(report);
     for shards in &missing {
         complain(&format!(
@@ -129,11 +142,45 @@ fn is_whole(command: &Command, report: &Report) -> bool {
 }
 
 fn merged(shell: &Shell, files: &[PathBuf]) -> Result<Report, String> {
-    let mut reports = Vec::new();
-    for file in files {
-        reports.push((file.display().to_string(), read(shell, file)?));
+    dsh_reports::merge(all(shell, files)?).map_err(|error| error.to_string())
+}
+
+/// The reports, each with the name of its file.
+fn all(shell: &Shell, files: &[PathBuf]) -> Result<Vec<(String, Report)>, String> {
+    let named = |file: &PathBuf| Ok((file.display().to_string(), read(shell, file)?));
+    files.iter().map(named).collect()
+}
+
+/// One page of reports that may be about anything.
+fn gathered(shell: &Shell, files: &[PathBuf], out: Option<&Path>) -> Exit {
+    let reports = all(shell, files)
+        .and_then(|reports| dsh_reports::gather(reports).map_err(|error| error.to_string()));
+    let reports = match reports {
+        Ok(reports) => reports,
+        Err(message) => {
+            complain(&format!("error: {message}"));
+            return Exit::Usage;
+        }
+    };
+    let page = match dsh_reports::render_page(&reports) {
+        Ok(page) => page,
+        Err(error) => {
+            complain(&format!("error: {error}"));
+            return Exit::OurFault;
+        }
+    };
+    let whole = reports
+        .iter()
+        .fold(true, |whole, report| tell_missing(report) && whole);
+    let file = out.map(|out| {
+        let artifacts = Artifacts::at(Some(out));
+        let own = artifacts.file().map(Path::to_path_buf);
+        own.unwrap_or_else(|| artifacts.path("report", "html"))
+    });
+    match leave(shell, file.as_deref(), &page) {
+        Exit::Fine if !whole => Exit::NotCarriedOut,
+        exit => exit,
     }
-    dsh_reports::merge(reports).map_err(|error| error.to_string())
 }
 
 fn read(shell: &Shell, file: &Path) -> Result<Report, String> {

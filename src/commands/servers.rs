@@ -1,11 +1,13 @@
 //! `servers`.
 
+mod add;
+
 use std::fmt::Write as _;
 
 use dsh_e2e::catalogue::{Catalogue, Entry};
 use dsh_e2e::install::{InstallError, InstallOptions, Installer, LocateError, Reporter};
 
-use super::subject::{self, tell};
+use super::subject::tell;
 use crate::cli::Global;
 use crate::exit::Exit;
 use crate::output::{complain, say};
@@ -20,6 +22,7 @@ Examples:
   dsh-conform servers doctor
   dsh-conform servers install pyright clangd
   dsh-conform servers path pyright
+  dsh-conform servers add my-server --command 'my-server --stdio' --ext .foo=foo
   dsh-conform servers remove pyright")]
 pub(crate) enum Command {
     /// Install servers, pinned; all of the catalogue if none is named
@@ -45,6 +48,8 @@ pub(crate) enum Command {
         /// The servers; all of the catalogue if none is named
         names: Vec<String>,
     },
+    /// Write a server of your own into dsh-conform.toml, or into the TOML file of --catalogue
+    Add(add::Server),
     /// Remove servers from the cache
     Remove {
         /// The servers
@@ -53,22 +58,33 @@ pub(crate) enum Command {
     },
 }
 
+/// The entries of these names; all if none is named.
+fn named<'a>(catalogue: &'a Catalogue, names: &[String]) -> Result<Vec<&'a Entry>, String> {
+    if names.is_empty() {
+        return Ok(catalogue.entries().iter().collect());
+    }
+    let entries = names.iter().map(|name| catalogue.entry(name));
+    entries
+        .map(|entry| entry.map_err(|unknown| unknown.to_string()))
+        .collect()
+}
+
 pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
     let names = match command {
         Command::Install { names, .. }
         | Command::Path { names }
         | Command::Doctor { names }
         | Command::Remove { names } => names,
+        Command::Add(server) => return add::run(shell, server),
     };
-    let entries = if names.is_empty() {
-        Ok(Catalogue::builtin().entries().iter().collect())
-    } else {
-        names
-            .iter()
-            .map(|name| subject::entry(name))
-            .collect::<Result<Vec<_>, _>>()
+    let catalogue = match shell.catalogue() {
+        Ok(catalogue) => catalogue,
+        Err(message) => {
+            complain(&format!("error: {message}"));
+            return Exit::Usage;
+        }
     };
-    let (entries, installer) = match (entries, shell.installer()) {
+    let (entries, installer) = match (named(&catalogue, names), shell.installer()) {
         (Ok(entries), Ok(installer)) => (entries, installer),
         (Err(message), _) => {
             complain(&format!("error: {message}"));
@@ -100,7 +116,8 @@ pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
             }
             Command::Path { names } => keeper.path(&entries, !names.is_empty()).await,
             Command::Doctor { .. } => keeper.doctor(&entries).await,
-            Command::Remove { .. } => keeper.remove(&entries).await,
+            // One that adds was done before.
+            Command::Remove { .. } | Command::Add(_) => keeper.remove(&entries).await,
         }
     })
 }
@@ -229,6 +246,12 @@ fn told(diagnosis: &dsh_e2e::install::Diagnosis) -> String {
         Some(candidate) => {
             let version = candidate.version.as_deref().unwrap_or_default();
             let _ = writeln!(text, "✓ {} {version}", diagnosis.server);
+            let usable = diagnosis.candidates.iter();
+            if usable.filter(|other| other.version.is_ok()).count() > 1 {
+                text.push_str(
+                    "    used is the first that tells its version; PATH counts before the cache\n",
+                );
+            }
         }
         None => {
             let _ = writeln!(text, "✗ {} is not here", diagnosis.server);

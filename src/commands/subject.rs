@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use dsh_e2e::Target;
-use dsh_e2e::catalogue::{Catalogue, Entry};
+use dsh_e2e::catalogue::Entry;
 use dsh_e2e::install::{InstallError, InstallOptions, LocateError, Progress, Reporter};
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +48,13 @@ impl std::str::FromStr for Extension {
             extension: format!(".{}", bare.to_lowercase()),
             language: language.to_owned(),
         })
+    }
+}
+
+impl Extension {
+    /// The extension with its dot, and the language id.
+    pub(crate) fn parts(&self) -> (&str, &str) {
+        (&self.extension, &self.language)
     }
 }
 
@@ -123,13 +130,6 @@ pub(super) fn built_in(shell: &Shell) -> Target {
     target
 }
 
-/// The catalogue's entry of that name.
-pub(super) fn entry(name: &str) -> Result<&'static Entry, String> {
-    Catalogue::builtin()
-        .entry(name)
-        .map_err(|unknown| unknown.to_string())
-}
-
 /// Why a server is not there.
 pub(super) enum Absent {
     /// It is not here, or could not be installed.
@@ -181,10 +181,14 @@ pub(super) async fn named(
     install: bool,
     interruption: &Interruption,
 ) -> Result<Target, Exit> {
-    let entry = entry(name).map_err(|unknown| {
-        complain(&format!("error: {unknown}"));
+    let refused = |message: String| {
+        complain(&format!("error: {message}"));
         Exit::Usage
-    })?;
+    };
+    let catalogue = shell.catalogue().map_err(refused)?;
+    let entry = catalogue
+        .entry(name)
+        .map_err(|unknown| refused(unknown.to_string()))?;
     let line = progress::Progress::new(shell.stderr_is_terminal, false).line(&entry.name);
     let options = InstallOptions {
         system: false,

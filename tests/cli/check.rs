@@ -48,6 +48,11 @@ fn json_is_a_report_and_nothing_else() {
     );
     assert!(run.operations.iter().all(|known| known.stable_us.is_some()));
     assert!(report.date.is_some());
+    let measured = run.measured.as_ref().unwrap();
+    assert_eq!(measured.starts.len(), 1);
+    let rounds: Vec<u64> = measured.cycles.iter().map(|cycles| cycles.rounds).collect();
+    assert!(rounds[0] >= 50 && rounds.len() == 3, "{rounds:?}");
+    assert_eq!((measured.ends.len(), measured.written.len()), (1, 0));
     assert!(
         run.coverage
             .iter()

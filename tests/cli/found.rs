@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dsh_fake_lsp::{FakeServer, Rule, ignore, reply};
+use dsh_fake_lsp::{FakeServer, Rule, ignore, reply, set};
 use dsh_reports::{Conclusion, Run, Verdict};
 use serde_json::{Value, json};
 
@@ -159,12 +159,15 @@ fn a_definition_that_is_no_reference_is_told() {
 fn answers_that_change_and_answers_that_never_come_are_told() {
     let desk = Desk::new();
     desk.sample("main.fake", "use-area");
-    let mut server = FakeServer::markers().on("textDocument/references", [ignore()]);
-    for nth in 1..=400 {
-        let other = json!({"contents": format!("text {nth}")});
-        let rule = Rule::on("textDocument/hover").nth(nth);
-        server = server.rule(rule.run([reply(other)]));
-    }
+    let hover = |text: &str, next: &str| [reply(json!({"contents": text})), set(next)];
+    let server = FakeServer::markers()
+        .on("textDocument/references", [ignore()])
+        .rule(
+            Rule::on("textDocument/hover")
+                .in_set("other")
+                .run(hover("that", "")),
+        )
+        .on("textDocument/hover", hover("this", "other"));
     let more = ["--format", "json", "--budget", "1"];
     let said = check(&desk, &server, "workspace", &more).ended(0);
     let run = run(&said);

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod agent;
+mod all;
 mod audit;
 mod check;
 mod found;

@@ -52,7 +52,14 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 60_000))]
     pub shutdown_timeout_ms: Option<u64>,
-    /// The sample workspace it is asked about.
+    /// How much memory its process tree needs for a check, in MiB, 1 to 1048576: so much is kept
+    /// free for it where servers are checked side by side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub memory_mb: Option<u64>,
+    /// The sample workspace it is asked about. Only entries of a user may have none: then nothing
+    /// is known to ask about, and the protocol alone is judged.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sample: String,
     /// Ways to obtain it, in the order they are tried.
     pub recipes: Vec<Recipe>,
@@ -333,8 +340,8 @@ impl Entry {
     /// Reads one file. `origin` is its name, which has to be `NAME.yaml`.
     pub fn parse(origin: &str, text: &str) -> Result<Self, DataError> {
         let entry: Self = data::parse(origin, text)?;
-        match entry.fault(origin) {
-            Some(message) => Err(DataError::whole(origin, message)),
+        match entry.fault_of_file(origin).or_else(|| entry.fault()) {
+            Some(fault) => Err(DataError::whole(origin, fault.message)),
             None => Ok(entry),
         }
     }
@@ -359,73 +366,102 @@ impl Entry {
             })
     }
 
-    fn fault(&self, origin: &str) -> Option<String> {
+    /// What is wrong with an entry that is part of the program, beside [`Self::fault`].
+    fn fault_of_file(&self, origin: &str) -> Option<Fault> {
         let file = origin.rsplit('/').next().unwrap_or(origin);
         if file.strip_suffix(".yaml") != Some(self.name.as_str()) {
-            return Some(format!(
-                "name is \"{}\", so the file is {0}.yaml",
-                self.name
-            ));
+            return Some(Fault {
+                path: vec!["name".to_owned()],
+                message: format!("name is \"{}\", so the file is {0}.yaml", self.name),
+            });
         }
-        if !self
-            .name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-        {
-            return Some("name: use lowercase letters, digits and \"-\"".to_owned());
-        }
-        for (key, command) in [
-            ("launch.command", Some(&self.launch.command)),
-            ("version.command", self.version.command.as_ref()),
+        let (launch, version) = (&self.launch.command, self.version.command.as_ref());
+        for (path, command) in [
+            (["launch", "command"], Some(launch)),
+            (["version", "command"], version),
         ] {
-            if command.is_some_and(|name| name.is_empty() || name.contains(['/', '\\'])) {
-                return Some(format!("{key}: give the bare name of the program"));
+            if command.is_some_and(|name| name.contains(['/', '\\'])) {
+                return Fault::at(&path, "give the bare name of the program");
             }
         }
-        if let Some(message) = self.version.fault() {
-            return Some(message);
+        if self.version.is_empty() {
+            return Fault::at(&["version"], "give the args it tells it by, or a package");
+        }
+        if self.sample.is_empty() {
+            return Fault::at(&["sample"], "name the sample workspace it is asked about");
+        }
+        None
+    }
+
+    /// What is wrong with the values of an entry.
+    pub(super) fn fault(&self) -> Option<Fault> {
+        let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if self.name.is_empty() || !self.name.chars().all(legal) {
+            return Fault::at(&["name"], "use lowercase letters, digits and \"-\"");
+        }
+        let (launch, version) = (&self.launch.command, self.version.command.as_ref());
+        for (path, command) in [
+            (["launch", "command"], Some(launch)),
+            (["version", "command"], version),
+        ] {
+            if command.is_some_and(|name| name.trim().is_empty()) {
+                return Fault::at(&path, "give the bare name of the program");
+            }
+        }
+        if let Some(fault) = self.version.fault() {
+            return Some(fault);
         }
         if self.extensions.is_empty() {
-            return Some("extensions: name at least one".to_owned());
+            return Fault::at(&["extensions"], "name at least one");
         }
         for (extension, language) in &self.extensions {
             let name = extension.strip_prefix('.').unwrap_or_default();
             let legal = |c: char| !c.is_uppercase() && !matches!(c, '.' | '/' | '\\');
-            if name.is_empty() || !name.chars().all(legal) {
-                return Some(format!(
-                    "extensions: \"{extension}\" is no extension: \".\" and lowercase letters"
-                ));
-            }
-            if language.trim().is_empty() {
-                return Some(format!("extensions: {extension} has no language id"));
-            }
+            let said = if name.is_empty() || !name.chars().all(legal) {
+                format!("\"{extension}\" is no extension: \".\" and lowercase letters")
+            } else if language.trim().is_empty() {
+                format!("{extension} has no language id")
+            } else {
+                continue;
+            };
+            return Fault::of_key("extensions", extension, said);
         }
-        if let Some(message) = limits_fault(self.shutdown_timeout_ms, self.retry_stale) {
-            return Some(message);
+        let limits = limits_fault(self.shutdown_timeout_ms, self.retry_stale);
+        if let Some((key, said)) = limits {
+            return Fault::at(&[key], said);
         }
-        for remedy in &self.remedies {
+        if out_of(1..=1_048_576, self.memory_mb) {
+            return Fault::at(&["memoryMb"], "give 1 to 1048576 MiB");
+        }
+        for (index, remedy) in self.remedies.iter().enumerate() {
             let bare = EntryRemedy {
                 against: remedy.against.clone(),
                 ..EntryRemedy::default()
             };
-            if remedy.against.trim().is_empty() {
-                return Some("remedies: say what it helps against".to_owned());
-            }
-            if *remedy == bare {
-                return Some(format!(
-                    "remedies: \"{}\" has no setting; give one or more",
-                    remedy.against
-                ));
-            }
-            let fault = limits_fault(remedy.shutdown_timeout_ms, remedy.retry_stale);
-            if let Some(message) = fault {
-                return Some(format!("remedies: {message}"));
-            }
+            let (key, said) = if remedy.against.trim().is_empty() {
+                ("against", "say what it helps against".to_owned())
+            } else if *remedy == bare {
+                let against = &remedy.against;
+                let said = format!("\"{against}\" has no setting; give one or more");
+                ("against", said)
+            } else if let Some((key, said)) =
+                limits_fault(remedy.shutdown_timeout_ms, remedy.retry_stale)
+            {
+                (key, format!("{key}: {said}"))
+            } else {
+                continue;
+            };
+            let path = ["remedies", &index.to_string(), key];
+            return Some(Fault {
+                path: path.iter().map(|&part| part.to_owned()).collect(),
+                message: format!("remedies: {said}"),
+            });
         }
         if self.recipes.is_empty() {
-            return Some("recipes: name at least one way to obtain the server".to_owned());
+            return Fault::at(&["recipes"], "name at least one way to obtain the server");
         }
-        self.recipes.iter().find_map(Recipe::fault)
+        let mut recipes = self.recipes.iter().enumerate();
+        recipes.find_map(|(index, recipe)| recipe.fault(index))
     }
 }
 
@@ -440,29 +476,71 @@ fn names_install(value: &Value) -> bool {
 }
 
 impl VersionProbe {
-    fn fault(&self) -> Option<String> {
-        let Some(package) = &self.package else {
-            let nothing = self.command.is_none() && self.args.is_empty();
-            return nothing
-                .then(|| "version: give the args it tells it by, or a package".to_owned());
-        };
+    fn fault(&self) -> Option<Fault> {
+        let package = self.package.as_ref()?;
         let alone = self.command.is_none() && self.args.is_empty() && self.after.is_none();
-        let fault = if alone && !package.is_empty() {
-            return None;
-        } else if alone {
-            "name it"
-        } else {
-            "it stands alone, since nothing is started"
-        };
-        Some(format!("version.package: {fault}"))
+        let path = ["version", "package"];
+        if !alone {
+            return Fault::at(&path, "it stands alone, since nothing is started");
+        }
+        if package.is_empty() {
+            return Fault::at(&path, "name it");
+        }
+        None
+    }
+
+    /// Whether it says neither what to run nor what to read.
+    fn is_empty(&self) -> bool {
+        self.command.is_none() && self.args.is_empty() && self.package.is_none()
     }
 }
 
-fn limits_fault(shutdown_timeout_ms: Option<u64>, retry_stale: u32) -> Option<String> {
-    if shutdown_timeout_ms.is_some_and(|ms| !(1..=60_000).contains(&ms)) {
-        return Some("shutdownTimeoutMs: give 1 to 60000 milliseconds".to_owned());
+fn out_of(range: std::ops::RangeInclusive<u64>, value: Option<u64>) -> bool {
+    value.is_some_and(|value| !range.contains(&value))
+}
+
+/// What is wrong with an entry, and where in it.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// Keys and indices that lead there.
+    pub(super) path: Vec<String>,
+    /// What is wrong, and what to write.
+    pub(super) message: String,
+}
+
+impl Fault {
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a fault is returned where one is found"
+    )]
+    fn at(path: &[&str], said: &str) -> Option<Self> {
+        Some(Self {
+            message: format!("{}: {said}", path.join(".")),
+            path: path.iter().map(|&part| part.to_owned()).collect(),
+        })
     }
-    (retry_stale > 100).then(|| "retryStale: give 0 to 100".to_owned())
+
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a fault is returned where one is found"
+    )]
+    fn of_key(key: &str, below: &str, said: impl std::fmt::Display) -> Option<Self> {
+        Some(Self {
+            path: vec![key.to_owned(), below.to_owned()],
+            message: format!("{key}: {said}"),
+        })
+    }
+}
+
+/// The key that is out of its range, and what to give.
+fn limits_fault(
+    shutdown_timeout_ms: Option<u64>,
+    retry_stale: u32,
+) -> Option<(&'static str, &'static str)> {
+    if out_of(1..=60_000, shutdown_timeout_ms) {
+        return Some(("shutdownTimeoutMs", "give 1 to 60000 milliseconds"));
+    }
+    (retry_stale > 100).then_some(("retryStale", "give 0 to 100"))
 }
 
 impl Recipe {
@@ -518,7 +596,7 @@ impl Recipe {
             .collect()
     }
 
-    fn fault(&self) -> Option<String> {
+    fn fault(&self, index: usize) -> Option<Fault> {
         let inexact = |version: &str| {
             !version.starts_with(|c: char| c.is_ascii_digit())
                 || !version
@@ -530,13 +608,25 @@ impl Recipe {
             _ => None,
         };
         let overrides = overrides.into_iter().flatten();
-        self.pins()
-            .into_iter()
-            .chain(overrides.map(|(package, version)| (package.as_str(), version.as_str())))
-            .find(|(_, version)| inexact(version))
-            .map(|(package, version)| {
-                format!("recipes: pin {package} to one exact version, not \"{version}\"")
-            })
+        let overrides = overrides.map(|(package, version)| (package.as_str(), version.as_str()));
+        let pins = self.pins();
+        let asked = pins.len();
+        let mut all = pins.into_iter().chain(overrides).enumerate();
+        let (place, (package, version)) = all.find(|(_, (_, version))| inexact(version))?;
+        // The first is the recipe's own.
+        let key = match place {
+            0 => vec!["version".to_owned()],
+            _ if place < asked => vec!["with".to_owned(), package.to_owned()],
+            _ => vec!["overrides".to_owned(), package.to_owned()],
+        };
+        let recipe = ["recipes".to_owned(), index.to_string()];
+        Some(Fault {
+            path: recipe.into_iter().chain(key).collect(),
+            message: format!(
+                "recipes: pin {package} to one exact version, not \"{version}\"; \
+                 1.2.3 for instance"
+            ),
+        })
     }
 }
 

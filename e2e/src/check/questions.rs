@@ -6,13 +6,15 @@ use crate::ask::Question;
 use crate::judge::Asked;
 use crate::place::At;
 use crate::readiness::{Answer, Reply, Track};
-use crate::samples::{self, Operation, Reopened, Sample};
+use crate::samples::{self, Operation, Reopened};
 
-/// All questions of a sample.
-pub(super) fn all_of(sample: &Sample, budget: Duration) -> (Vec<Asked>, Vec<Question<'_>>) {
+/// All of these questions of a sample.
+pub(super) fn all_of(
+    questions: &[samples::Question],
+    budget: Duration,
+) -> (Vec<Asked>, Vec<Question<'_>>) {
     let mut seen = [0_u32; Operation::ALL.len()];
-    sample
-        .questions
+    questions
         .iter()
         .map(|question| {
             let label = numbered(question.operation, &mut seen);
@@ -53,7 +55,7 @@ pub(super) fn reopened(reopened: &Reopened, budget: Duration) -> (Asked, Questio
     )
 }
 
-fn followed(
+pub(super) fn followed(
     question: &samples::Question,
     label: String,
     reopened: Option<&str>,

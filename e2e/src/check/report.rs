@@ -10,6 +10,7 @@ use dsh_transcript::{Direction, EventBody, View};
 
 use super::Check;
 use crate::judge::{Knowledge, Observed};
+use crate::measure;
 use crate::probes::{Probe, probe_of};
 
 /// What no clause judges.
@@ -55,9 +56,10 @@ pub(super) fn assemble(
     run.profiles = vec!["server".to_owned()];
     run.sample = check.place.sample();
     run.budget_ms = Some(millis(check.options.budget));
-    run.duration_us = seen.events.last().map_or(0, |event| event.at_us);
+    run.duration_us = seen.whole.last().map_or(0, |event| event.at_us);
     run.cases = cases;
     run.operations = timelines(seen);
+    run.measured = measure::measured(seen);
     run.remarks = remarks;
     let not_run = |probe: Option<&Probe>| match (probe, told.unmounted, selection) {
         (None, _, _) => "there is no probe for it yet",
@@ -105,7 +107,7 @@ fn timelines(seen: &Observed<'_>) -> Vec<OperationTimeline> {
 
 /// The executable that was started, found on PATH where only its name was given.
 fn started_program(seen: &Observed<'_>) -> Option<String> {
-    seen.events.iter().find_map(|event| match &event.body {
+    seen.whole.iter().find_map(|event| match &event.body {
         EventBody::ProcessStarted { argv, .. } => argv.first().cloned(),
         _ => None,
     })
@@ -113,7 +115,7 @@ fn started_program(seen: &Observed<'_>) -> Option<String> {
 
 /// The version that the server itself tells in its answer to `initialize`.
 fn told_version(seen: &Observed<'_>) -> Option<String> {
-    let view = View(seen.events);
+    let view = View(seen.whole);
     view.processes()
         .into_iter()
         .flat_map(|process| view.exchanges(process, Direction::ToServer))

@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn answers_that_change_are_named() {
         let heard = |answers: &[Answer]| {
-            let mut track = Track::new("hover", Duration::from_secs(60));
+            let mut track = Track::new("hover", Duration::from_mins(1));
             for answer in answers {
                 let reply = Reply {
                     answer: answer.clone(),

@@ -86,13 +86,18 @@ impl Installer {
         cancel: &CancellationToken,
     ) -> Result<Located, LocateError> {
         let mut rejected = Vec::new();
-        for suspect in suspects {
+        let mut suspects = suspects.into_iter();
+        while let Some(suspect) = suspects.next() {
             let probed = self.examine(entry, &suspect, cancel).await?;
             let Suspect {
                 program, origin, ..
             } = suspect;
             match probed.and_then(|version| Ok((version, settings(entry, &program, &origin)?))) {
                 Ok((version, settings)) => {
+                    let later = match origin {
+                        Origin::Path => self.later(entry, suspects, cancel).await?,
+                        Origin::Cache { .. } => Vec::new(),
+                    };
                     return Ok(Located {
                         server: entry.name.clone(),
                         command: program,
@@ -103,6 +108,7 @@ impl Installer {
                         version,
                         origin,
                         rejected,
+                        later,
                     });
                 }
                 Err(reason) => rejected.push(Rejected {
@@ -115,6 +121,24 @@ impl Installer {
             server: entry.name.clone(),
             rejected,
         })
+    }
+
+    /// What else is on PATH, with what it says.
+    async fn later(
+        &self,
+        entry: &Entry,
+        suspects: impl Iterator<Item = Suspect> + Send,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Candidate>, LocateError> {
+        let mut later = Vec::new();
+        for suspect in suspects.filter(|suspect| suspect.origin == Origin::Path) {
+            later.push(Candidate {
+                version: self.probe(entry, &suspect.program, cancel).await?,
+                path: suspect.program,
+                origin: suspect.origin,
+            });
+        }
+        Ok(later)
     }
 
     fn suspects_on_path(&self, entry: &Entry) -> Vec<Suspect> {
@@ -245,9 +269,8 @@ fn settings(entry: &Entry, program: &Path, origin: &Origin) -> Result<Settings, 
     };
     let Some(folder) = folder else {
         return Err(format!(
-            "its settings name files below {}, the folder whose node_modules it is in, and it is \
-             in none",
-            INSTALL
+            "its settings name files below {INSTALL}, the folder whose node_modules it is in, and \
+             it is in none"
         ));
     };
     let folder = folder.display().to_string();

@@ -1,7 +1,7 @@
 //! QUA-4 and QUA-5: whether the known answers came.
 
 use dsh_reports::{Case, Evidence, Verdict, duration};
-use dsh_transcript::{Direction, Event, EventBody, Exchange};
+use dsh_transcript::{Direction, Event, EventBody, Exchange, View};
 
 use super::handshake::{advertised, method, provider, sync_is_compatible};
 use super::{Asked, Knowledge, Observed};
@@ -69,7 +69,7 @@ fn asked(probe: &Probe, seen: &Observed<'_>, operation: Operation) -> Vec<Case> 
     cases
 }
 
-fn labelled(mut case: Case, label: &str) -> Case {
+pub(super) fn labelled(mut case: Case, label: &str) -> Case {
     case.id = format!("{}/{}", case.id, label.replace(' ', ""));
     case.label = Some(label.to_owned());
     case
@@ -126,7 +126,7 @@ fn unfinished(asked: &Asked, budget: &str) -> String {
 fn last_exchange<'a>(seen: &Observed<'a>, asked: &Asked) -> Option<Exchange<'a>> {
     let upto = asked.track.last()?.seq;
     let method = method(asked.operation);
-    let view = seen.view();
+    let view = View(seen.whole);
     view.processes()
         .into_iter()
         .flat_map(|process| view.exchanges(process, Direction::ToServer))
@@ -135,13 +135,26 @@ fn last_exchange<'a>(seen: &Observed<'a>, asked: &Asked) -> Option<Exchange<'a>>
 }
 
 /// What the last answer to a question was made of.
-fn shape_of(seen: &Observed<'_>, asked: &Asked) -> String {
+pub(super) fn shape_of(seen: &Observed<'_>, asked: &Asked) -> String {
     last_exchange(seen, asked)
         .and_then(|exchange| shape::judge(exchange.method(), exchange.result().as_ref()).ok())
         .map_or_else(|| "answered".to_owned(), |shape| shape.to_string())
 }
 
-fn evidence_of(seen: &Observed<'_>, asked: &Asked) -> Vec<Evidence> {
+/// What was seen around the first answer to a question of this kind.
+pub(super) fn evidence_of_first(seen: &Observed<'_>, asked: &Asked) -> Vec<Evidence> {
+    let view = seen.view();
+    let first = view
+        .processes()
+        .into_iter()
+        .flat_map(|process| view.exchanges(process, Direction::ToServer))
+        .find(|exchange| exchange.method() == method(asked.operation));
+    first.map_or_else(Vec::new, |exchange| {
+        seen.around(exchange.answer.unwrap_or(exchange.request).seq)
+    })
+}
+
+pub(super) fn evidence_of(seen: &Observed<'_>, asked: &Asked) -> Vec<Evidence> {
     match last_exchange(seen, asked) {
         Some(exchange) => seen.around(exchange.answer.unwrap_or(exchange.request).seq),
         None => asked
@@ -247,7 +260,7 @@ fn changed(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
     Some(labelled_only_id(case, &asked.label))
 }
 
-fn labelled_only_id(mut case: Case, label: &str) -> Case {
+pub(super) fn labelled_only_id(mut case: Case, label: &str) -> Case {
     case.id = format!("{}/{}", case.id, label.replace(' ', ""));
     case
 }
@@ -299,7 +312,7 @@ fn encoded(name: &str) -> String {
 }
 
 /// The result of `initialize` where documents can be opened, or the case that says they cannot.
-fn openable(probe: &Probe, seen: &Observed<'_>) -> Result<serde_json::Value, Box<Case>> {
+pub(super) fn openable(probe: &Probe, seen: &Observed<'_>) -> Result<serde_json::Value, Box<Case>> {
     let result = seen.initialized(probe)?;
     if sync_is_compatible(&result) {
         Ok(result)

@@ -1,14 +1,19 @@
 //! Transcripts made by hand: a server's whole life as it should be, and one thing in it changed.
 
+mod second;
+
 use dsh_transcript::{Direction, Event, EventBody, Frame, Malformed, Member, Raw, Termination};
 use serde_json::{Value, json};
 
 use super::{Asked, Knowledge, Observed, judge};
 use crate::evidence::TERMINATE;
+use crate::life::Life;
 use crate::probes::{PROBES, Probe, probe_of};
 use crate::readiness::{Answer, Reply, Track};
 use crate::samples::Operation;
+use crate::snapshot::Difference;
 use dsh_reports::Case;
+pub(crate) use second::{GivenUp, SecondStart};
 
 /// The file every question is about.
 pub(crate) const FILE: &str = "main.x";
@@ -47,6 +52,10 @@ pub(crate) struct Story {
     /// What each question's known answer came to; three right answers unless changed.
     pub(crate) came: Vec<Answer>,
     pub(crate) came_reopened: Vec<Answer>,
+    pub(crate) came_columns: Vec<Answer>,
+    pub(crate) came_paths: Vec<Answer>,
+    pub(crate) second: SecondStart,
+    pub(crate) written: Difference,
     pub(crate) knowledge: Knowledge,
     pub(crate) configured: bool,
     pub(crate) rising: bool,
@@ -106,6 +115,10 @@ impl Default for Story {
             stderr: None,
             came: vec![Answer::Right; 3],
             came_reopened: vec![Answer::Right; 3],
+            came_columns: vec![Answer::Right; 3],
+            came_paths: vec![Answer::Right; 3],
+            second: SecondStart::default(),
+            written: Difference::default(),
             knowledge: Knowledge::Known,
             configured: false,
             rising: false,
@@ -133,15 +146,21 @@ impl Story {
     /// Judges one clause of this life.
     #[track_caller]
     pub(crate) fn judge(&self, clause: &str) -> Vec<Case> {
-        let (events, questions, reopened) = self.told();
+        let told = self.told();
         let seen = Observed {
-            events: &events,
+            events: &told.events[..told.first_end],
+            whole: &told.events,
             knowledge: self.knowledge,
-            questions: &questions,
-            reopened: &reopened,
+            questions: &told.questions,
+            reopened: &told.reopened,
+            columns: &told.columns,
+            paths: &told.paths,
+            life: &told.life,
+            written: &self.written,
             configured: self.configured,
             rising: self.rising,
             budget_us: 60_000_000,
+            grace_us: 2_000_000,
         };
         judge(probe_of(clause).unwrap(), &seen)
     }
@@ -154,9 +173,10 @@ impl Story {
         cases.remove(0)
     }
 
-    pub(crate) fn told(&self) -> (Vec<Event>, Vec<Asked>, Vec<Asked>) {
+    pub(crate) fn told(&self) -> Told {
         let mut tape = Tape::default();
         let (mut questions, mut reopened) = (Vec::new(), Vec::new());
+        let (mut columns, mut paths) = (Vec::new(), Vec::new());
         tape.event(EventBody::ProcessStarted {
             pid: 7,
             argv: vec!["/bin/x".to_owned()],
@@ -177,6 +197,15 @@ impl Story {
                 tape.query(*operation, answer.as_ref(), 1);
                 questions.push(asked(*operation, None, &self.came, &mut tape));
             }
+            for (came, told) in [
+                (&self.came_columns, &mut columns),
+                (&self.came_paths, &mut paths),
+            ] {
+                if let Some((operation, answer)) = self.answers.first() {
+                    tape.query(*operation, answer.as_ref(), 1);
+                    told.push(asked(*operation, None, came, &mut tape));
+                }
+            }
             if let Some((operation, version)) = self.reopened {
                 tape.event(EventBody::FileChanged {
                     path: FILE.to_owned(),
@@ -192,7 +221,17 @@ impl Story {
             }
         }
         self.tell_end(&mut tape);
-        (tape.events, questions, reopened)
+        let first_end = tape.events.len();
+        let life = self.second.tell(self, &mut tape);
+        Told {
+            events: tape.events,
+            first_end,
+            questions,
+            reopened,
+            columns,
+            paths,
+            life,
+        }
     }
 
     fn tell_end(&self, tape: &mut Tape) {
@@ -248,7 +287,7 @@ fn asked(operation: Operation, reopened: Option<&str>, came: &[Answer], tape: &m
     let mut track = Track::new(operation.name(), std::time::Duration::from_mins(1));
     let last = tape.events.len() as u64;
     for answer in came {
-        let now = last * 1_000;
+        let now = last * 1_000 + tape.waited_us;
         if track.end().is_none() {
             let detail = (*answer != Answer::Right).then(|| "main.x:9:9".to_owned());
             let reply = Reply {
@@ -275,10 +314,34 @@ fn asked(operation: Operation, reopened: Option<&str>, came: &[Answer], tape: &m
     }
 }
 
-#[derive(Default)]
+/// A story as it was recorded.
+pub(crate) struct Told {
+    pub(crate) events: Vec<Event>,
+    first_end: usize,
+    questions: Vec<Asked>,
+    reopened: Vec<Asked>,
+    columns: Vec<Asked>,
+    paths: Vec<Asked>,
+    life: Life,
+}
+
 struct Tape {
     events: Vec<Event>,
     ids: u64,
+    process: u32,
+    /// What passed besides a millisecond an event.
+    waited_us: u64,
+}
+
+impl Default for Tape {
+    fn default() -> Self {
+        Self {
+            events: Vec::new(),
+            ids: 0,
+            process: 1,
+            waited_us: 0,
+        }
+    }
 }
 
 impl Tape {
@@ -286,8 +349,8 @@ impl Tape {
         let seq = self.events.len() as u64;
         self.events.push(Event {
             seq,
-            at_us: seq * 1_000,
-            process: Some(1),
+            at_us: seq * 1_000 + self.waited_us,
+            process: Some(self.process),
             body,
         });
     }

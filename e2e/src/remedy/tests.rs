@@ -12,7 +12,7 @@ fn target() -> Target {
 }
 
 fn told(story: &Story) -> Vec<Event> {
-    story.told().0
+    story.told().events
 }
 
 #[track_caller]

@@ -194,7 +194,6 @@ impl Baseline {
                     was: None,
                     is: Some(case.verdict),
                 }),
-                None => {}
                 Some(was) if is_worse(*was, case.verdict) => comparison.worse.push(Change {
                     case: case.id.clone(),
                     was: Some(*was),
@@ -204,7 +203,7 @@ impl Baseline {
                     run.stale.push(stale(&case.id, *was, Some(case.verdict)));
                 }
                 Some(was) if is_wrong(*was) => comparison.accepted += 1,
-                Some(_) => {}
+                None | Some(_) => {}
             }
         }
         if whole {

@@ -18,7 +18,9 @@ mod markdown;
 mod measured;
 mod merge;
 mod model;
+mod page;
 mod read;
+mod summary;
 mod text;
 mod trajectory;
 mod verdict;
@@ -35,13 +37,15 @@ pub use measured::{
     Cycles, CyclesKind, Edge, Ending, Measured, Output, Overlay, Persona, PersonaOutcome, Remedy,
     Setting, Signal, Start, StartKind, TextSource, Written,
 };
-pub use merge::{MergeError, merge, missing_shards};
+pub use merge::{MergeError, gather, merge, missing_shards};
 pub use model::{
-    Case, ClauseCoverage, ClauseRef, Count, Evidence, FORMAT, Heard, OperationTimeline, Origin,
-    Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped, Stale,
-    Subject, SubjectKind, Tool, Totals, TranscriptRef, Watch,
+    Case, ClauseCoverage, ClauseRef, Count, Division, Evidence, FORMAT, Heard, OperationTimeline,
+    Origin, Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped,
+    Stale, Subject, SubjectKind, Tool, Totals, TranscriptRef, Watch,
 };
+pub use page::{PageError, render_page};
 pub use read::{ReadError, read};
+pub use summary::{render_matrix, render_overview, render_summary};
 pub use text::{TextOptions, duration, render_text};
 pub use trajectory::{
     CLOCK, SESSION_FORMAT, SessionLog, SessionReadError, TrajectoryError, clock, read_session,

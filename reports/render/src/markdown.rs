@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use crate::findings;
 use crate::layout::visible;
 use crate::model::{Case, Report, Run, RunKind};
+use crate::summary;
 use crate::text::duration;
 use crate::verdict::Verdict;
 use crate::words;
@@ -20,11 +21,17 @@ pub fn render_markdown(report: &Report) -> String {
     if report.runs.is_empty() {
         let _ = writeln!(out, "{}", words::NO_RUNS);
     }
+    if report.runs.len() > 1 && summary::is_about_servers(report) {
+        out.push_str(&summary::render_summary(report));
+        out.push('\n');
+        out.push_str(&summary::render_matrix(report));
+    }
+    let room = ROOM / report.runs.len().max(1);
     for run in &report.runs {
         if !out.is_empty() {
             out.push('\n');
         }
-        section(&mut out, run);
+        section(&mut out, run, room);
     }
     let made = format!(
         "{} {} on {} {}",
@@ -44,7 +51,7 @@ pub fn render_markdown(report: &Report) -> String {
     out
 }
 
-fn section(out: &mut String, run: &Run) {
+fn section(out: &mut String, run: &Run, room: usize) {
     let mark = if run.conclusion.conforms() && run.stale.is_empty() {
         "✓"
     } else {
@@ -73,7 +80,7 @@ fn section(out: &mut String, run: &Run) {
     for case in &run.cases {
         if case.verdict.is_red() || case.verdict == Verdict::Note {
             let full = in_full(run, case);
-            if out.len() - start + full.len() <= ROOM {
+            if out.len() - start + full.len() <= room {
                 out.push_str(&full);
             } else {
                 left_out += 1;
@@ -234,7 +241,7 @@ fn fence(out: &mut String, text: &str) {
 }
 
 /// A span of code on one line, in more backticks than it holds in a row.
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let text = visible(text);
     let ticks = "`".repeat(longest_run(&text) + 1);
     let gap = if text.is_empty() || text.starts_with('`') || text.ends_with('`') {

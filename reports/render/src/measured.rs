@@ -88,7 +88,8 @@ pub struct Cycles {
     pub operation: String,
     /// How many rounds were made.
     pub rounds: u64,
-    /// How many of them were answered otherwise than the question's known answer, or not at all.
+    /// How many of them were answered otherwise than the question's known answer, or not at all. Of
+    /// copies that are no part of the program, where no answer is known, only the latter count.
     pub wrong: u64,
     /// What came instead, equal neighbours counted together; times count from the first round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conclusion::Selection;
-use crate::model::{Case, ClauseRef, Report, Run, RunKind, Shard, SkipReason, Skipped, Watch};
+use crate::model::{
+    Case, ClauseRef, Division, Report, Run, RunKind, Shard, SkipReason, Skipped, Watch,
+};
 use crate::words;
 
 /// Why reports cannot be joined. A report is meant by the name it was given, its file's.
@@ -52,6 +54,21 @@ pub enum MergeError {
         /// Which part the other is.
         other: Shard,
     },
+    /// Servers were divided in two ways.
+    #[error(
+        "{first} has shard {one} of the servers, {second} has shard {other}; merge the shards of \
+         one division"
+    )]
+    OtherParts {
+        /// One report.
+        first: String,
+        /// Another one.
+        second: String,
+        /// Which part the one is.
+        one: Shard,
+        /// Which part the other is.
+        other: Shard,
+    },
     /// A case was run twice, and came out differently.
     #[error(
         "the case {case} is in {first} and in {second}, with different outcomes; merge shards \
@@ -73,6 +90,13 @@ pub fn merge(reports: Vec<(String, Report)>) -> Result<Report, MergeError> {
     let mut reports = reports.into_iter();
     let (first, mut whole) = reports.next().ok_or(MergeError::Nothing)?;
     let mut origins: Vec<Parts> = Vec::new();
+    let mut divisions: Vec<(String, Division)> = Vec::new();
+    divisions.extend(
+        whole
+            .division
+            .take()
+            .map(|division| (first.clone(), division)),
+    );
     for run in std::mem::take(&mut whole.runs) {
         add(&mut origins, &first, run)?;
     }
@@ -94,6 +118,7 @@ pub fn merge(reports: Vec<(String, Report)>) -> Result<Report, MergeError> {
         }
         whole.interrupted |= report.interrupted;
         whole.date = whole.date.max(report.date);
+        divisions.extend(report.division.map(|division| (name.clone(), division)));
         for run in report.runs {
             add(&mut origins, &name, run)?;
         }
@@ -102,7 +127,89 @@ pub fn merge(reports: Vec<(String, Report)>) -> Result<Report, MergeError> {
         .into_iter()
         .map(Parts::join)
         .collect::<Result<_, _>>()?;
+    if !divisions.is_empty() {
+        // As one run has them.
+        whole
+            .runs
+            .sort_by(|a, b| a.subject.name.cmp(&b.subject.name));
+    }
+    whole.division = undivided(divisions, &whole.runs)?;
     Ok(whole)
+}
+
+/// What is left of the division of servers when its parts are put together: nothing if all are
+/// there.
+fn undivided(
+    divisions: Vec<(String, Division)>,
+    runs: &[Run],
+) -> Result<Option<Division>, MergeError> {
+    let mut shards = divisions.iter().flat_map(|(name, division)| {
+        let shards = division.shards.iter();
+        shards.map(move |shard| (name, *shard))
+    });
+    if let Some((first, one)) = shards.next()
+        && let Some((second, other)) = shards.find(|(_, other)| other.of != one.of)
+    {
+        return Err(MergeError::OtherParts {
+            first: first.clone(),
+            second: second.clone(),
+            one,
+            other,
+        });
+    }
+    let mut shards = BTreeSet::new();
+    let mut elsewhere = BTreeSet::new();
+    for (_, division) in divisions {
+        shards.extend(division.shards);
+        elsewhere.extend(division.elsewhere);
+    }
+    elsewhere.retain(|name| !runs.iter().any(|run| run.subject.name == *name));
+    Ok((!elsewhere.is_empty()).then(|| Division {
+        shards: shards.into_iter().collect(),
+        elsewhere: elsewhere.into_iter().collect(),
+    }))
+}
+
+/// Puts reports, each with a name for errors, beside each other for one page, one run each. Shards of
+/// a harness's run become one run; any other run stands for itself, and one that is there twice
+/// stands once. Unlike [`merge`], it takes reports of different subjects, kinds and platforms.
+pub fn gather(reports: Vec<(String, Report)>) -> Result<Vec<Report>, MergeError> {
+    let mut groups: Vec<Vec<(String, Report)>> = Vec::new();
+    for (name, mut report) in reports {
+        for run in std::mem::take(&mut report.runs) {
+            let one = Report {
+                runs: vec![run],
+                ..report.clone()
+            };
+            let known = groups
+                .iter_mut()
+                .find(|group| belong_together(&group[0].1, &one));
+            match known {
+                Some(group) if group[0].1.runs == one.runs => {}
+                Some(group) => group.push((name.clone(), one)),
+                None => groups.push(vec![(name.clone(), one)]),
+            }
+        }
+    }
+    let joined = |mut group: Vec<(String, Report)>| match group.len() {
+        1 => Ok(group.remove(0).1),
+        _ => merge(group),
+    };
+    groups.into_iter().map(joined).collect()
+}
+
+/// Whether two reports of one run each are the same, or parts of one.
+fn belong_together(one: &Report, other: &Report) -> bool {
+    if (&one.tool, &one.platform) != (&other.tool, &other.platform) {
+        return false;
+    }
+    let (one, other) = (&one.runs[0], &other.runs[0]);
+    let is_part = |run: &Run| run.subject.kind.is_harness() && run.shard.is_some();
+    let same = one.kind == other.kind
+        && one.subject.name == other.subject.name
+        && one.subject.version == other.subject.version
+        && one.suite == other.suite;
+    one == other || same && is_part(one) && is_part(other)
 }
 
 /// The runs that become one, each with the report it is from.
@@ -236,7 +343,16 @@ pub fn missing_shards(report: &Report) -> Vec<String> {
         };
         run.remarks.iter().find_map(told)
     };
-    report.runs.iter().filter_map(of_run).collect()
+    let of_servers = report.division.iter().map(|division| {
+        let shards: BTreeSet<Shard> = division.shards.iter().copied().collect();
+        let names = division.elsewhere.join(", ");
+        match absent(&shards) {
+            Some(shards) => format!("{shards} (servers {names})"),
+            None => format!("servers {names}"),
+        }
+    });
+    let of_runs = report.runs.iter().filter_map(of_run);
+    of_servers.chain(of_runs).collect()
 }
 
 fn is_interrupted(run: &Run) -> bool {

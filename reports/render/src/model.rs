@@ -30,8 +30,21 @@ pub struct Report {
     /// Whether the invocation was interrupted, so that the report is partial.
     #[serde(default)]
     pub interrupted: bool,
+    /// Which part of the servers it is about, where they were divided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub division: Option<Division>,
     /// One entry for each subject.
     pub runs: Vec<Run>,
+}
+
+/// The part of several servers that a report is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Division {
+    /// The parts that are in the report.
+    pub shards: Vec<Shard>,
+    /// The servers that are in other parts.
+    pub elsewhere: Vec<String>,
 }
 
 /// The program that made a report.
@@ -83,6 +96,17 @@ pub struct Run {
     pub budget_ms: Option<u64>,
     /// Wall time of the whole run, in microseconds.
     pub duration_us: u64,
+    /// How much of a check was this program's own work and no waiting, in microseconds: laying out
+    /// the workspace, driving, recording, judging. Taken around the whole check, from the
+    /// workspace to the judged run: the processor time of all of this program meanwhile, system
+    /// calls included, without that of the server. Where servers are checked side by side, work
+    /// that they share counts for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead_us: Option<u64>,
+    /// The most resident memory of the server's process tree that was seen, in bytes, looked at
+    /// four times a second. Pages that its processes share count for each of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_memory: Option<u64>,
     /// What follows from the cases.
     pub conclusion: Conclusion,
     /// What was judged, in the order in which it is shown.
@@ -217,6 +241,9 @@ pub struct Subject {
     /// What it says its version is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The language that a server serves, as people write it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
     /// The executable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -532,6 +559,7 @@ impl Subject {
             kind,
             name: name.to_owned(),
             version: None,
+            language: None,
             path: None,
             origin: None,
             command: Vec::new(),
@@ -552,6 +580,8 @@ impl Run {
             shard: None,
             budget_ms: None,
             duration_us: 0,
+            overhead_us: None,
+            peak_memory: None,
             conclusion: Conclusion::Interrupted,
             cases: Vec::new(),
             operations: Vec::new(),

@@ -10,7 +10,7 @@ mod lanes;
 mod log;
 mod page;
 mod run;
-mod text;
+pub(crate) mod text;
 mod wire;
 
 pub use log::{SESSION_FORMAT, SessionLog, SessionReadError, read_session};

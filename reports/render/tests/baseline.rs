@@ -1,5 +1,7 @@
 //! Baselines: what is worse, what is stale, what is not compared, and files that are none.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use dsh_reports::{
     Baseline, Case, Conclusion, Level, Platform, Report, Run, Subject, SubjectKind, TextOptions,
     Verdict, baseline_schema, render_markdown, render_text,

@@ -2,14 +2,14 @@
 //! nothing scrolls sideways. Without Chromium this is skipped and says so, but for CI, which has to
 //! have it.
 
+#[path = "support/browser.rs"]
+mod browser;
 #[path = "support/session.rs"]
 mod session;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use serde_json::json;
 
-use serde_json::{Value, json};
-
+use browser::{chromium, found, probed};
 use session::{Log, page};
 
 /// What is asked of the page in the browser, written where the test finds it.
@@ -70,91 +70,6 @@ const PROBE: &str = r"
 })();
 ";
 
-/// Chromium, where there is one.
-#[expect(clippy::disallowed_methods, reason = "only CI has to have it")]
-#[expect(clippy::print_stderr, reason = "a skip is loud")]
-fn chromium() -> Option<&'static str> {
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let found = names.into_iter().find(|name| {
-        let mut version = Command::new(name);
-        version
-            .arg("--version")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        version.status().is_ok_and(|status| status.success())
-    });
-    if found.is_none() {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "CI has to have Chromium; see .ci/run"
-        );
-        eprintln!("SKIPPED: there is no Chromium here, so no page was looked at");
-    }
-    found
-}
-
-/// What the browser finds on a page in a window of that width.
-fn found(chromium: &str, name: &str, page: &str, width: u32, dark: bool) -> Value {
-    let folder =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("browser-{name}-{width}-{dark}"));
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).expect("the browser and its folder work");
-    std::fs::write(folder.join("page.html"), page).expect("the browser and its folder work");
-    // A window is never narrower than 500 px; a frame is.
-    let frame = format!(
-        "<!DOCTYPE html><body style='margin:0'><iframe src='page.html' \
-         style='border:0;width:{width}px;height:900px'></iframe>"
-    );
-    let file: PathBuf = folder.join("frame.html");
-    std::fs::write(&file, frame).expect("the browser and its folder work");
-    let output = Command::new(chromium)
-        .args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--allow-file-access-from-files",
-            "--dump-dom",
-        ])
-        .arg(format!(
-            "--user-data-dir={}",
-            folder.join("profile").display()
-        ))
-        .arg("--window-size=1700,1000")
-        .arg(format!(
-            "--blink-settings=preferredColorScheme={}",
-            u8::from(!dark)
-        ))
-        .arg(format!("file://{}", file.display()))
-        .stderr(Stdio::null())
-        .output()
-        .expect("the browser and its folder work");
-    let dom = String::from_utf8(output.stdout).expect("the browser and its folder work");
-    std::fs::remove_dir_all(&folder).expect("the browser and its folder work");
-    let start = "<pre id=\"found\">";
-    let from = dom.rfind(start).expect("the probe ran") + start.len();
-    let json = &dom[from..from
-        + dom[from..]
-            .find("</pre>")
-            .expect("the browser and its folder work")];
-    serde_json::from_str(json).expect("the browser and its folder work")
-}
-
-/// A page with the probe behind its own script. The policy names the probe too, so that the page's
-/// script runs under the policy it has everywhere.
-fn probed(page: &str, script: bool) -> String {
-    use base64::Engine as _;
-    use sha2::Digest as _;
-    let digest = base64::engine::general_purpose::STANDARD.encode(sha2::Sha256::digest(PROBE));
-    let allowed = format!("script-src 'sha256-{digest}' ");
-    let mut page = page.replacen("script-src ", &allowed, 1);
-    if !script {
-        let from = page.rfind("<script>").expect("the page has a script");
-        let to = page.rfind("</script>").expect("the page has a script") + "</script>".len();
-        page.replace_range(from..to, "");
-    }
-    page.replacen("</body>", &format!("<script>{PROBE}</script>\n</body>"), 1)
-}
-
 fn sample() -> Vec<u8> {
     let mut log = Log::eventful();
     for call in 0..12 {
@@ -183,7 +98,7 @@ fn a_click_opens_the_details_and_keys_move_at_every_width_light_and_dark() {
     let Some(chromium) = chromium() else {
         return;
     };
-    let page = probed(&page(&sample()), true);
+    let page = probed(&page(&sample()), PROBE, true);
     for (width, dark) in [(400, false), (400, true), (800, true), (1600, false)] {
         let found = found(chromium, "script", &page, width, dark);
         let at = format!("{width} px, dark: {dark}: {found}");
@@ -224,7 +139,7 @@ fn without_scripts_all_details_are_on_the_page() {
     };
     let page = page(&sample());
     let details = page.matches("<article id=").count();
-    let found = found(chromium, "plain", &probed(&page, false), 400, false);
+    let found = found(chromium, "plain", &probed(&page, PROBE, false), 400, false);
     assert_eq!(found["script"], false, "{found}");
     assert_eq!(found["details"], details, "{found}");
     assert_eq!(found["spill"], 0, "{found}");

@@ -40,6 +40,7 @@ fn run(cases: Vec<Case>) -> Run {
         kind: SubjectKind::Server,
         name: "example-language-server".to_owned(),
         version: Some("1.2.3".to_owned()),
+        language: None,
         path: Some("/usr/bin/example-language-server".to_owned()),
         origin: Some(Origin::Path),
         command: vec!["example-language-server".to_owned(), "--stdio".to_owned()],
@@ -66,6 +67,7 @@ fn report(runs: Vec<Run>) -> Report {
         },
         date: None,
         interrupted: false,
+        division: None,
         runs,
     }
 }

@@ -1,13 +1,15 @@
 //! What a check leaves: the report, in each form, and transcripts.
 
-use dsh_e2e::{CheckError, Checked};
-use dsh_reports::{Conclusion, Report, Run, Subject, SubjectKind};
+use std::path::Path;
+
+use dsh_e2e::Checked;
+use dsh_reports::{Conclusion, Division, Report, Run, Subject, SubjectKind};
 
 use super::Args;
 use super::baseline::Kept;
 use super::emit;
 use crate::exit::Exit;
-use crate::forms::{self, Delivery};
+use crate::forms::{self, Delivery, Form};
 use crate::output::{Color, complain, say};
 use crate::shell::Shell;
 
@@ -18,9 +20,19 @@ pub(super) struct Outcome {
     delivery: Delivery,
     keep: bool,
     fault: bool,
-    not_carried_out: bool,
+    /// Whether a folder was named for the reports.
+    into_folder: bool,
     baseline: Option<Kept>,
-    emit_config: bool,
+    printed: Printed,
+}
+
+/// What is given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Printed {
+    /// The report.
+    Report,
+    /// The deployment that makes the servers work.
+    Deployment,
 }
 
 impl Outcome {
@@ -32,9 +44,13 @@ impl Outcome {
             delivery: Delivery::planned(&args.format, args.out.as_deref(), color)?,
             keep: args.keep,
             fault: false,
-            not_carried_out: false,
+            into_folder: args.out.is_some(),
             baseline: Kept::read(shell, args)?,
-            emit_config: args.emit_config,
+            printed: if args.emit_config {
+                Printed::Deployment
+            } else {
+                Printed::Report
+            },
         })
     }
 
@@ -66,9 +82,23 @@ impl Outcome {
         self.runs[index] = Some(checked.run);
     }
 
-    pub(super) fn not_carried_out(&mut self, index: usize, error: &CheckError) {
-        complain(&format!("error: {}: {error}", self.names[index]));
-        self.not_carried_out = true;
+    /// The folder of everything that is left.
+    pub(super) fn folder(&self) -> &Path {
+        self.delivery.artifacts.folder()
+    }
+
+    /// The run of the server at `index`, where it was taken.
+    pub(super) fn run(&self, index: usize) -> Option<&Run> {
+        self.runs.get(index)?.as_ref()
+    }
+
+    /// The check of the server at `index` ended by a fault of our own.
+    pub(super) fn broken(&mut self, index: usize, reason: &str) {
+        let reason = reason.to_owned();
+        self.runs[index] = Some(empty(
+            &self.names[index],
+            Conclusion::HarnessError { reason },
+        ));
     }
 
     pub(super) fn fault(&mut self, error: &str) {
@@ -80,7 +110,7 @@ impl Outcome {
     }
 
     /// Writes the report and says how it went.
-    pub(super) fn finish(mut self, interrupted: bool) -> Exit {
+    pub(super) fn finish(mut self, interrupted: bool, division: Option<Division>) -> Exit {
         let runs = std::mem::take(&mut self.runs)
             .into_iter()
             .zip(&self.names)
@@ -89,6 +119,7 @@ impl Outcome {
             })
             .collect();
         let mut report = forms::report(runs, interrupted);
+        report.division = division;
         let kept = self.baseline.as_mut();
         let settled = kept.is_none_or(|kept| kept.settle(&mut report));
         let delivered = self.deliver(&report);
@@ -96,7 +127,6 @@ impl Outcome {
             _ if !settled => Exit::NotCarriedOut,
             (_, Err(Exit::OurFault)) => Exit::OurFault,
             _ if self.fault => Exit::OurFault,
-            (Exit::Fine, Ok(())) if self.not_carried_out => Exit::NotCarriedOut,
             (Exit::Fine, Err(exit)) | (exit, _) => exit,
         }
     }
@@ -105,8 +135,16 @@ impl Outcome {
 impl Outcome {
     /// Writes the report, or the deployment in its place.
     fn deliver(&self, report: &Report) -> Result<(), Exit> {
-        if !self.emit_config {
-            return self.delivery.deliver(report);
+        if self.printed == Printed::Report {
+            let delivery = self.delivery.clone();
+            let several = report.runs.len() > 1 && self.into_folder;
+            if !several || delivery.artifacts.file().is_some() {
+                return delivery.deliver(report);
+            }
+            // A folder holds all of it, and what is printed is an overview.
+            delivery.with(Form::Json).into_files(true).deliver(report)?;
+            let overview = dsh_reports::render_overview(report);
+            return say(&overview).map_err(|_| Exit::NotCarriedOut);
         }
         match emit::deployment(report) {
             Some(text) => say(&text).map_err(|_| Exit::NotCarriedOut),

@@ -2,10 +2,12 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use dsh_e2e::catalogue::{Catalogue, Entry};
 use dsh_e2e::samples::{self, Sample};
 use dsh_e2e::{At, Ground, Probe, Target, probe_of};
+use dsh_reports::Division;
 use dsh_scenarios::Clauses;
 
 use super::Args;
@@ -19,10 +21,7 @@ pub(super) enum Server {
     /// How it is started is known.
     Ready(Box<Target>, Ground),
     /// It has to be found first.
-    Listed {
-        entry: &'static Entry,
-        sample: &'static Sample,
-    },
+    Listed { entry: Arc<Entry>, ground: Ground },
 }
 
 /// What was asked for.
@@ -30,6 +29,8 @@ pub(super) enum Server {
 pub(super) struct Chosen {
     pub(super) servers: Vec<Server>,
     pub(super) only: Vec<&'static Probe>,
+    /// What of the servers other machines check.
+    pub(super) division: Option<Division>,
 }
 
 /// Why nothing is checked.
@@ -56,23 +57,26 @@ impl Chosen {
                            leave one of them out";
             return Err(Refused::usage(message));
         }
-        let servers = if let Some(command) = &args.command {
+        let mut servers = if let Some(command) = &args.command {
             vec![any(shell, args, command)?]
         } else if args.all {
-            Catalogue::builtin()
-                .entries()
-                .iter()
-                .map(listed)
+            let catalogue = shell.catalogue().map_err(Refused::usage)?;
+            let entries = catalogue.entries().iter();
+            entries
+                .map(|entry| listed(&catalogue, entry))
                 .collect::<Result<_, _>>()?
         } else if args.server.is_empty() {
             let ground = Ground::Sample(sample("fake")?);
             vec![Server::Ready(Box::new(subject::built_in(shell)), ground)]
         } else {
+            let catalogue = shell.catalogue().map_err(Refused::usage)?;
             let mut servers = Vec::new();
             for (index, name) in args.server.iter().enumerate() {
-                let entry = subject::entry(name).map_err(Refused::usage)?;
+                let entry = catalogue
+                    .entry(name)
+                    .map_err(|unknown| Refused::usage(unknown.to_string()))?;
                 if !args.server[..index].contains(name) {
-                    servers.push(listed(entry)?);
+                    servers.push(listed(&catalogue, entry)?);
                 }
             }
             servers
@@ -84,7 +88,12 @@ impl Chosen {
                 exit: Exit::NothingSelected,
             });
         }
-        Ok(Self { servers, only })
+        let division = args.scale.divide(&mut servers)?;
+        Ok(Self {
+            servers,
+            only,
+            division,
+        })
     }
 }
 
@@ -115,10 +124,16 @@ fn probes(only: &[String]) -> Result<Vec<&'static Probe>, Refused> {
     Ok(probes)
 }
 
-fn listed(entry: &'static Entry) -> Result<Server, Refused> {
+fn listed(catalogue: &Catalogue, entry: &Entry) -> Result<Server, Refused> {
+    let ground = match catalogue.sample_of(entry) {
+        Some(sample) => Ground::Sample(sample),
+        // Only a user's own entry may have none.
+        None if catalogue.is_own(&entry.name) => Ground::Bare,
+        None => Ground::Sample(sample(&entry.sample)?),
+    };
     Ok(Server::Listed {
-        entry,
-        sample: sample(&entry.sample)?,
+        entry: Arc::new(entry.clone()),
+        ground,
     })
 }
 
@@ -211,12 +226,33 @@ impl Server {
         }
     }
 
+    /// The language it serves, where that is known.
+    pub(super) fn language(&self) -> Option<String> {
+        match self {
+            Self::Ready(target, _) => target.language.clone(),
+            Self::Listed { entry, .. } => Some(entry.language.clone()),
+        }
+    }
+
+    /// What its check needs, in MiB, where its entry says so.
+    pub(super) fn need(&self) -> Option<u64> {
+        match self {
+            Self::Ready(..) => None,
+            Self::Listed { entry, .. } => entry.memory_mb,
+        }
+    }
+
     /// The command that checks this server alone, in the same way.
-    pub(super) fn reproduce(&self, args: &Args) -> String {
+    pub(super) fn reproduce(&self, shell: &Shell, args: &Args) -> String {
         let mut words: Vec<String> = vec!["dsh-conform".to_owned(), "check".to_owned()];
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
         match self {
-            Self::Listed { entry, .. } => add("--server", entry.name.clone()),
+            Self::Listed { entry, .. } => {
+                add("--server", entry.name.clone());
+                for file in &shell.catalogues {
+                    add("--catalogue", file.display().to_string());
+                }
+            }
             Self::Ready(..) => {
                 if let Some(command) = &args.command {
                     add("--command", command.clone());

@@ -76,7 +76,7 @@ pub(super) fn content(blocks: &[Value]) -> String {
 
 /// The text with everything visible that could hide or reorder what is read: control characters,
 /// marks of direction, and marks without width.
-pub(super) fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
@@ -104,7 +104,7 @@ pub(super) fn visible(text: &str) -> String {
 }
 
 /// At most `most` characters, with an ellipsis where there are more.
-pub(super) fn clipped(text: &str, most: usize) -> String {
+pub(crate) fn clipped(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -157,7 +157,7 @@ pub(super) fn fine(us: u64) -> String {
 }
 
 /// A number with its thousands apart.
-pub(super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() * 2);
     for (index, digit) in digits.chars().enumerate() {
@@ -170,7 +170,7 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// `one call`, `3 calls`.
-pub(super) fn count(number: usize, one: &str, many: &str) -> String {
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     match number {
         1 => format!("1 {one}"),
         _ => format!("{} {many}", grouped(number as u64)),

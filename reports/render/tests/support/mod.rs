@@ -18,6 +18,7 @@ pub(crate) fn report(runs: Vec<Run>) -> Report {
         },
         date: None,
         interrupted: false,
+        division: None,
         runs,
     }
 }

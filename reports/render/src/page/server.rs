@@ -1,0 +1,278 @@
+//! A server's part of the page.
+
+use std::collections::BTreeMap;
+
+use super::case::{CaseView, Cases};
+use super::cycles::{CyclesView, cycles, most_memory};
+use super::ids::Ids;
+use super::measured::{Table, tables};
+use super::readiness::{Ready, StartView, ready, starts};
+use super::text::{bytes, shown};
+use super::{Badge, Fact, Source, badge, made_by, platform};
+use crate::measured::Measured;
+use crate::model::{Origin, Run};
+use crate::text::duration;
+use crate::words;
+
+/// Everything about one server.
+pub(super) struct Server {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) version: Option<String>,
+    pub(super) language: String,
+    pub(super) badge: Badge,
+    /// The whole conclusion.
+    pub(super) conclusion: String,
+    pub(super) counts: String,
+    pub(super) facts: Vec<Fact>,
+    pub(super) reproduce: Option<String>,
+    pub(super) ready: Ready,
+    pub(super) memory: Option<u64>,
+    pub(super) starts: Vec<StartView>,
+    pub(super) cycles: Vec<CyclesView>,
+    pub(super) tables: Vec<Table>,
+    pub(super) remarks: Vec<String>,
+    pub(super) stale: Vec<String>,
+    pub(super) remedy: Option<RemedyView>,
+    pub(super) groups: Vec<Group>,
+    pub(super) not_judged: Vec<(String, String)>,
+    pub(super) skipped: Vec<String>,
+    /// Case → its id on the page.
+    pub(super) anchors: BTreeMap<String, String>,
+}
+
+impl Server {
+    /// What a text is looked for in.
+    pub(super) fn find(&self) -> String {
+        format!(
+            "{} {} {} {}",
+            self.name,
+            self.version.as_deref().unwrap_or_default(),
+            self.language,
+            self.conclusion
+        )
+        .to_lowercase()
+    }
+
+    pub(super) fn ready_text(&self) -> String {
+        match self.ready {
+            Ready::After(us) => duration(us),
+            Ready::Never => "never".to_owned(),
+            Ready::Unknown => "–".to_owned(),
+        }
+    }
+
+    /// A number to sort by: what is not known comes last.
+    pub(super) fn ready_key(&self) -> u64 {
+        match self.ready {
+            Ready::After(us) => us.min(u64::MAX >> 12),
+            Ready::Never => u64::MAX >> 11,
+            Ready::Unknown => u64::MAX >> 10,
+        }
+    }
+
+    pub(super) fn memory_text(&self) -> String {
+        self.memory.map_or_else(|| "–".to_owned(), bytes)
+    }
+
+    pub(super) fn memory_key(&self) -> u64 {
+        self.memory.unwrap_or(u64::MAX).min(u64::MAX >> 11)
+    }
+}
+
+/// Cases that are shown together.
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) cases: Vec<CaseView>,
+}
+
+/// How to mount the server.
+pub(super) struct RemedyView {
+    pub(super) yaml: String,
+    pub(super) timeout: Option<String>,
+    /// Name, what it helps against, the clauses that hold with it.
+    pub(super) settings: Vec<(String, String, String)>,
+}
+
+pub(super) fn server(source: Source<'_>, ids: &mut Ids) -> Server {
+    let run = source.run;
+    let id = ids.take("", &run.subject.name);
+    let none = Measured::default();
+    let measured = run.measured.as_ref().unwrap_or(&none);
+    let mut anchors = BTreeMap::new();
+    let groups = groups(run, &id, ids, &mut anchors);
+    Server {
+        name: shown(&run.subject.name),
+        version: run.subject.version.as_deref().map(shown),
+        language: language(run),
+        badge: badge(&run.conclusion),
+        conclusion: shown(&run.conclusion.to_string()),
+        counts: words::counts(run),
+        facts: facts(source),
+        reproduce: reproduce(run).map(|command| shown(&command)),
+        ready: ready(run),
+        memory: most_memory(&measured.cycles),
+        starts: starts(run),
+        cycles: measured.cycles.iter().map(cycles).collect(),
+        tables: tables(measured),
+        remarks: run.remarks.iter().map(|of| shown(of)).collect(),
+        stale: run
+            .stale
+            .iter()
+            .map(|of| shown(&words::stale(of)))
+            .collect(),
+        remedy: remedy(run),
+        groups,
+        not_judged: not_judged(run),
+        skipped: skipped(run),
+        anchors,
+        id,
+    }
+}
+
+/// Reason and clauses.
+pub(super) fn not_judged(run: &Run) -> Vec<(String, String)> {
+    words::not_judged(run)
+        .into_iter()
+        .map(|(reason, clauses)| (shown(reason), shown(&words::clauses(&clauses))))
+        .collect()
+}
+
+pub(super) fn skipped(run: &Run) -> Vec<String> {
+    let skipped = run.skipped.iter();
+    skipped.map(|of| words::skipped(run.kind, of)).collect()
+}
+
+/// The language of the sample, as people write it.
+fn language(run: &Run) -> String {
+    let Some(sample) = run.sample.as_deref() else {
+        return "–".to_owned();
+    };
+    let known = match sample {
+        "cpp" => "C++",
+        "csharp" => "C#",
+        "css" => "CSS",
+        "fsharp" => "F#",
+        "graphql" => "GraphQL",
+        "html" => "HTML",
+        "javascript" => "JavaScript",
+        "json" => "JSON",
+        "latex" => "LaTeX",
+        "ocaml" => "OCaml",
+        "php" => "PHP",
+        "sql" => "SQL",
+        "toml" => "TOML",
+        "typescript" => "TypeScript",
+        "vhdl" => "VHDL",
+        "xml" => "XML",
+        "yaml" => "YAML",
+        _ => "",
+    };
+    if !known.is_empty() {
+        return known.to_owned();
+    }
+    let mut chars = sample.chars();
+    let first = chars.next().map(|first| first.to_ascii_uppercase());
+    shown(&first.into_iter().chain(chars).collect::<String>())
+}
+
+fn facts(source: Source<'_>) -> Vec<Fact> {
+    let (run, report) = (source.run, source.report);
+    let mut facts = vec![Fact::new("Platform", &platform(report))];
+    if let Some(sample) = &run.sample {
+        facts.push(Fact::new("Sample", sample));
+    }
+    if let Some(path) = &run.subject.path {
+        facts.push(Fact::code("Executable", path));
+    }
+    if let Some(origin) = run.subject.origin {
+        let origin = match origin {
+            Origin::Path => "the one on PATH",
+            Origin::Cache => "the cache, pinned",
+            Origin::BuiltIn => "built in",
+            Origin::Command => "the command as given",
+        };
+        facts.push(Fact::new("From", origin));
+    }
+    if !run.subject.command.is_empty() {
+        facts.push(Fact::code("Started as", &run.subject.command.join(" ")));
+    }
+    if let Some(budget) = run.budget_ms {
+        facts.push(Fact::new("Budget", &duration(budget.saturating_mul(1000))));
+    }
+    facts.push(Fact::new("Took", &duration(run.duration_us)));
+    facts.push(Fact::new("Judged by", &made_by(report)));
+    if let Some(date) = &report.date {
+        facts.push(Fact::new("Date", date));
+    }
+    if let Some(transcript) = &run.transcript {
+        facts.push(Fact::code("Transcript", transcript));
+    }
+    facts
+}
+
+/// The command that makes the run again: the one that its cases name without the choice of a
+/// clause, or the one that follows from where the server is from.
+fn reproduce(run: &Run) -> Option<String> {
+    let told = run.cases.iter().find_map(|case| {
+        let (command, _) = case.reproduce.as_deref()?.rsplit_once(" --only ")?;
+        Some(command.to_owned())
+    });
+    let name = &run.subject.name;
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_.+".contains(char);
+    told.or_else(|| match run.subject.origin? {
+        Origin::BuiltIn => Some("dsh-conform check".to_owned()),
+        _ if !name.chars().all(is_plain) => None,
+        Origin::Path => Some(format!("dsh-conform check --server {name}")),
+        Origin::Cache => Some(format!("dsh-conform check --server {name} --install")),
+        Origin::Command => None,
+    })
+}
+
+fn groups(
+    run: &Run,
+    id: &str,
+    ids: &mut Ids,
+    anchors: &mut BTreeMap<String, String>,
+) -> Vec<Group> {
+    let cases = Cases::of(run, id);
+    let mut groups: Vec<Group> = Vec::new();
+    for case in &run.cases {
+        let view = cases.full(case, ids);
+        anchors.insert(case.id.clone(), view.id.clone());
+        let name = shown(&case.group);
+        match groups.last_mut() {
+            Some(group) if group.name == name => group.cases.push(view),
+            _ => groups.push(Group {
+                name,
+                cases: vec![view],
+            }),
+        }
+    }
+    groups
+}
+
+fn remedy(run: &Run) -> Option<RemedyView> {
+    let remedy = run.remedy.as_ref()?;
+    let named = serde_json::json!({ run.subject.name.as_str(): remedy.row });
+    // JSON is YAML as well.
+    let yaml = serde_saphyr::to_string(&named).unwrap_or_else(|_| format!("{named:#}"));
+    Some(RemedyView {
+        yaml: shown(yaml.trim_end()),
+        timeout: remedy
+            .timeout_ms
+            .map(|ms| format!("{ms} ({})", duration(ms.saturating_mul(1000)))),
+        settings: remedy
+            .settings
+            .iter()
+            .map(|setting| {
+                let clauses = words::clauses(&setting.clauses);
+                (
+                    shown(&setting.name),
+                    shown(&setting.against),
+                    shown(&clauses),
+                )
+            })
+            .collect(),
+    })
+}

@@ -1,0 +1,185 @@
+//! The page of reports in a real browser: nothing on the console, filters and sorting, no sideways
+//! scrolling, contrast, and all of it readable without scripts. Without Chromium this is skipped and
+//! says so, but for CI, which has to have it.
+
+#[path = "support/browser.rs"]
+mod browser;
+#[path = "support/servers.rs"]
+mod servers;
+mod support;
+
+use dsh_reports::render_page;
+use serde_json::json;
+
+use browser::{chromium, found, probed};
+
+/// What is asked of the page in the browser, written where the test finds it.
+const PROBE: &str = r"
+(() => {
+  const root = document.documentElement;
+  const all = (selector) => Array.from(document.querySelectorAll(selector));
+  const seen = (element) => element.getClientRects().length > 0;
+  const rows = () => all('.matrix tbody tr').filter(seen).map((row) => row.dataset.part.split(/-script|\./)[0]);
+  const set = (selector, value, kind) => {
+    const field = document.querySelector(selector);
+    field.value = value;
+    field.dispatchEvent(new Event(kind, { bubbles: true }));
+  };
+  const found = { script: root.classList.contains('js'), width: innerWidth };
+  // What is not on the screen has no size otherwise.
+  for (const part of all('.part, .suite-cases details')) part.style.contentVisibility = 'visible';
+  const spill = () => root.scrollWidth - root.clientWidth;
+  found.spill = spill();
+  found.controls = all('.controls').filter(seen).length;
+  found.rows = rows();
+  found.parts = all('article.part').filter(seen).length;
+  found.cases = all('li.case').filter(seen).length;
+  found.pictures = all('.sequence').filter(seen).length;
+  found.stray = all('script').length + all('img').length;
+  const bars = all('.answers rect').map((bar) => bar.getBoundingClientRect());
+  found.bars = bars.length > 0 && bars.every((bar) => bar.width > 0 && bar.height > 0);
+  if (found.script) {
+    const status = document.querySelector('.overview .count');
+    found.count = status.textContent;
+    set('.overview input', 'KOTLIN not', 'input');
+    found.text = rows();
+    found.told = status.textContent;
+    found.left = all('article.part:not(.suite)').filter(seen).map((part) => part.id);
+    set('.overview input', '', 'input');
+    set('.overview select[data-key=verdict]', 'untestable', 'change');
+    found.verdict = rows();
+    set('.overview select[data-key=verdict]', '', 'change');
+    set('.overview select[data-key=language]', 'YAML', 'change');
+    found.language = rows();
+    document.querySelector('.overview .controls button').click();
+    found.reset = rows().length;
+    const head = (name) => document.querySelector(`th[data-sort=${name}]`);
+    head('ready').querySelector('button').click();
+    found.ready = rows();
+    found.sorted = head('ready').getAttribute('aria-sort');
+    head('ready').querySelector('button').click();
+    found.turned = rows();
+    set('[data-sort-by]', 'memory', 'change');
+    found.memory = rows().slice(0, 3);
+    set('[data-sort-by]', 'rank', 'change');
+    found.rank = rows().slice(-2);
+    set('.suite input', 'can-4', 'input');
+    found.suite = all('.suite-cases li').filter(seen).length;
+    found.areas = all('.suite-cases details').filter(seen).length;
+    document.querySelector('.suite .controls button').click();
+    found.folded = all('.suite-cases details[open]').length;
+    location.hash = '#' + document.querySelector('.suite-cases li[id]').id;
+    dispatchEvent(new Event('hashchange'));
+    found.revealed = seen(document.querySelector('.suite-cases li[id]'));
+    for (const fold of all('details')) fold.open = true;
+    found.spill = Math.max(found.spill, spill());
+  }
+  const light = (color) => color.match(/[\d.]+/g).slice(0, 3).map((part) => {
+    const light = part / 255;
+    return light <= 0.04045 ? light / 12.92 : ((light + 0.055) / 1.055) ** 2.4;
+  });
+  const luminance = (color) => {
+    const [red, green, blue] = light(color);
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+  };
+  const behind = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const color = getComputedStyle(at).backgroundColor;
+      if (color !== 'rgba(0, 0, 0, 0)') return color;
+    }
+    return 'rgb(255, 255, 255)';
+  };
+  found.contrast = 21;
+  for (const element of all('body *:not(script):not(svg *)')) {
+    if (!Array.from(element.childNodes).some((node) => node.nodeType === 3 && node.data.trim())) continue;
+    const [one, two] = [luminance(getComputedStyle(element).color), luminance(behind(element))];
+    const contrast = Math.max(one, two) / Math.min(one, two);
+    if (contrast < found.contrast) [found.contrast, found.faintest] = [contrast, element.className || element.localName];
+  }
+  found.dark = luminance(getComputedStyle(document.body).backgroundColor) < 0.2;
+  const out = document.createElement('pre');
+  out.id = 'found';
+  out.textContent = JSON.stringify(found);
+  window.parent.document.body.append(out);
+})();
+";
+
+fn page() -> String {
+    let harness = support::report(vec![support::mixed()]);
+    render_page(&[servers::rich(), harness]).expect("a page is made of any report")
+}
+
+#[test]
+fn the_page_is_filtered_and_sorted_at_every_width_light_and_dark() {
+    let Some(chromium) = chromium() else {
+        return;
+    };
+    let page = probed(&page(), PROBE, true);
+    for (width, dark) in [(400, false), (400, true), (800, true), (1600, false)] {
+        let found = found(chromium, "reports", &page, width, dark);
+        let at = format!("{width} px, dark: {dark}: {found:#}");
+        assert_eq!(found["script"], true, "{at}");
+        assert_eq!(found["width"], width, "{at}");
+        assert_eq!(found["dark"], dark, "{at}");
+        assert_eq!(found["spill"], 0, "{at}");
+        assert_eq!(found["stray"], 2, "the page's script and the probe; {at}");
+        assert_eq!(found["bars"], true, "{at}");
+        assert_eq!(found["controls"], 2, "{at}");
+        assert_eq!(found["count"], "8 servers", "{at}");
+        assert_eq!(found["text"], json!(["kotlin-language-server"]), "{at}");
+        assert_eq!(found["told"], "1 of 8 servers", "{at}");
+        assert_eq!(found["left"], json!(["kotlin-language-server"]), "{at}");
+        assert_eq!(found["verdict"], json!(["sourcekit-lsp"]), "{at}");
+        assert_eq!(found["language"], json!(["yaml-language-server"]), "{at}");
+        assert_eq!(found["reset"], 8, "{at}");
+        let order = [
+            "hostile",
+            "yaml-language-server",
+            "typescript-language-server",
+            "kotlin-language-server",
+            "gopls",
+            "my-server-stdio",
+            "sourcekit-lsp",
+            "zls",
+        ];
+        assert_eq!(found["ready"], json!(order), "{at}");
+        assert_eq!(found["sorted"], "ascending", "{at}");
+        assert_eq!(found["turned"][7], "hostile", "{at}");
+        assert_eq!(found["memory"][0], "hostile", "{at}");
+        assert_eq!(found["rank"], json!(["sourcekit-lsp", "zls"]), "{at}");
+        assert_eq!(
+            (&found["suite"], &found["areas"]),
+            (&json!(1), &json!(1)),
+            "{at}"
+        );
+        assert_eq!(found["folded"], 0, "{at}");
+        assert_eq!(found["revealed"], true, "{at}");
+        assert!(found["contrast"].as_f64().unwrap() >= 4.5, "{at}");
+    }
+}
+
+#[test]
+fn without_scripts_everything_is_there_and_no_control_is() {
+    let Some(chromium) = chromium() else {
+        return;
+    };
+    let page = page();
+    let cases = page.matches("class=\"case\"").count();
+    let pictures = page.matches("class=\"sequence\"").count();
+    assert!(cases > 100 && pictures > 5);
+    let found = found(
+        chromium,
+        "reports-plain",
+        &probed(&page, PROBE, false),
+        400,
+        false,
+    );
+    assert_eq!(found["script"], false, "{found:#}");
+    assert_eq!(found["controls"], 0, "{found:#}");
+    assert_eq!(found["rows"].as_array().unwrap().len(), 8, "{found:#}");
+    assert_eq!(found["parts"], 9, "{found:#}");
+    assert_eq!(found["cases"], cases, "{found:#}");
+    // Those of the hostile server lie in what is folded.
+    assert!(found["pictures"].as_u64().unwrap() > 5, "{found:#}");
+    assert_eq!(found["spill"], 0, "{found:#}");
+}
