@@ -611,6 +611,13 @@ fn the_harness_names_no_language_server() {
 }
 
 #[test]
+fn a_server_is_named_by_a_word_of_its_own() {
+    assert!(names("run(\"pyrefly\")", "pyrefly") && names("// zuban does", "zuban"));
+    assert!(names("command: \"ty\",", "ty") && !names("is_empty()", "ty"));
+    assert!(!names("tombigbee", "tombi") && !names("let buf = 1;", "buf"));
+}
+
+#[test]
 fn every_source_opens_with_what_it_is_for() {
     let offenders: Vec<String> = rust_sources()
         .into_iter()
