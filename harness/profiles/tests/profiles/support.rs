@@ -130,7 +130,7 @@ impl Mounted {
         };
         let options = HostOptions {
             profile,
-            deployment: Deployment::default(),
+            deployment: files(),
             runtime: Runtime::builder().plugin(Arc::new(extras)),
             models: Arc::new(Script(replies)),
             folder: folder.map(Path::to_path_buf),
@@ -161,4 +161,10 @@ pub(crate) fn hangs() -> ScriptedReply {
         hang: true,
         ..ScriptedReply::text("well")
     }
+}
+
+/// The row of the file system alone: a session's directory is looked at through it.
+fn files() -> Deployment {
+    Deployment::parse("- name: '@deepseek-ai/dsh-fs-local'", "(a test)")
+        .expect("it is a deployment")
 }
