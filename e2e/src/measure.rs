@@ -101,28 +101,31 @@ pub(crate) fn advice(operations: &[OperationTimeline]) -> String {
         .filter_map(|timeline| timeline.first_right_us)
         .max();
     let mut said = match (&early, &late, first) {
-        (Some(early), None, _) => format!("a client that does not wait sees {early}"),
+        (Some(early), None, _) => format!("A client that does not wait sees {early}"),
         (Some(early), Some(late), _) => format!(
-            "a client that does not wait sees {early}, then {} between right answers up to {}",
+            "A client that does not wait sees {early}, then {} between right answers up to {}",
             late.kind,
             duration(late.until_us)
         ),
-        (None, Some(late), _) => format!("the first answers are right, then come {late}"),
+        (None, Some(late), _) => format!("The first answers are right, then come {late}"),
         (None, None, Some(first)) if first > SLOW => format!(
-            "no answer was false, but the first take up to {}: a shorter timeout gets none",
+            "No answer was false, but the first take up to {}: a shorter timeout gets none",
             duration(first)
         ),
         (None, None, Some(_)) => {
-            "the first answers are right: there is nothing to wait for".to_owned()
+            "The first answers are right: there is nothing to wait for".to_owned()
         }
         (None, None, None) => String::new(),
     };
     if !never.is_empty() {
         if !said.is_empty() {
-            said.push_str("; ");
+            said.push_str(". ");
         }
-        said.push_str("waiting does not help: no steady right answer to ");
+        said.push_str("Waiting does not help: no steady right answer to ");
         said.push_str(&never.join(", "));
+    }
+    if !said.is_empty() {
+        said.push('.');
     }
     said
 }
@@ -265,7 +268,7 @@ mod tests {
         ]);
         assert_eq!(
             said,
-            "a client that does not wait sees 21 s of false empties (findReferences)"
+            "A client that does not wait sees 21 s of false empties (findReferences)."
         );
     }
 
@@ -280,12 +283,12 @@ mod tests {
         ];
         assert_eq!(
             advice(&[timeline("hover", &heard)]),
-            "a client that does not wait sees 3.0 s of false empties (hover), then errors between \
-             right answers up to 22 s"
+            "A client that does not wait sees 3.0 s of false empties (hover), then errors between \
+             right answers up to 22 s."
         );
         assert_eq!(
             advice(&[timeline("hover", &heard[2..])]),
-            "the first answers are right, then come 22 s of errors (hover)"
+            "The first answers are right, then come 22 s of errors (hover)."
         );
     }
 
@@ -294,12 +297,12 @@ mod tests {
         let quick = [timeline("hover", &[("right", 9_000, 20_000)])];
         assert_eq!(
             advice(&quick),
-            "the first answers are right: there is nothing to wait for"
+            "The first answers are right: there is nothing to wait for."
         );
         let slow = [timeline("hover", &[("right", 12_000_000, 12_200_000)])];
         assert_eq!(
             advice(&slow),
-            "no answer was false, but the first take up to 12 s: a shorter timeout gets none"
+            "No answer was false, but the first take up to 12 s: a shorter timeout gets none."
         );
     }
 
@@ -311,8 +314,8 @@ mod tests {
         ];
         assert_eq!(
             advice(&never),
-            "the first answers are right: there is nothing to wait for; waiting does not help: \
-             no steady right answer to goToDefinition"
+            "The first answers are right: there is nothing to wait for. Waiting does not help: \
+             no steady right answer to goToDefinition."
         );
     }
 

@@ -20,6 +20,7 @@ const MAX_BYTES: u64 = 256_000_000;
 Examples:
   dsh-conform report merge shard-1.json shard-2.json --out whole.json
   dsh-conform report merge shard-*.json --format markdown
+  dsh-conform report merge runs/*.json --portable --out published.json
   dsh-conform report render whole.json --format junit --out whole.xml
   dsh-conform report render reports/published/*.json --format html --out page.html
   dsh-conform report trajectory run.jsonl --wire wire.jsonl --out run.html")]
@@ -33,6 +34,10 @@ pub(crate) enum Command {
         /// Reports as --format json writes them
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+        /// Leave out what belongs to this machine, for publishing: `~` stands for the home folder,
+        /// and transcripts are not referred to
+        #[arg(long)]
+        portable: bool,
         #[command(flatten)]
         to: Json,
     },
@@ -88,7 +93,19 @@ pub(crate) struct Text {
 
 pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
     let (format, out, report) = match command {
-        Command::Merge { files, to } => (&to.format, &to.out, merged(shell, files)),
+        Command::Merge {
+            files,
+            portable,
+            to,
+        } => {
+            let joined = merged(shell, files);
+            let joined = if *portable {
+                joined.and_then(|report| without_machine(shell, &report))
+            } else {
+                joined
+            };
+            (&to.format, &to.out, joined)
+        }
         Command::Render { files, to } => match &files[..] {
             [file] => (&to.format, &to.out, read(shell, file)),
             _ if to.format == [Form::Html] => return gathered(shell, files, to.out.as_deref()),
@@ -185,6 +202,13 @@ fn gathered(shell: &Shell, files: &[PathBuf], out: Option<&Path>) -> Exit {
         Exit::Fine if !whole => Exit::NotCarriedOut,
         exit => exit,
     }
+}
+
+/// The report without what belongs to this machine.
+fn without_machine(shell: &Shell, report: &Report) -> Result<Report, String> {
+    let home = shell.variable("HOME");
+    let home = home.ok_or("HOME is not set; set it, or leave out --portable")?;
+    dsh_reports::portable(report, home).map_err(|error| error.to_string())
 }
 
 fn read(shell: &Shell, file: &Path) -> Result<Report, String> {

@@ -220,3 +220,26 @@ fn a_report_without_runs_is_a_sentence() {
             .out_has("has no run in it");
     }
 }
+
+/// What is published names no folder of the machine it was made on.
+#[test]
+fn a_portable_report_has_no_home_and_no_transcripts() {
+    let desk = Desk::new();
+    desk.run(&[
+        "check", "--only", "QUA-1", "--format", "json", "--out", "own.json",
+    ])
+    .ended(0);
+    // The built-in server is the program itself.
+    let program = crate::support::program();
+    let home = program.parent().unwrap().to_str().unwrap();
+    let own = std::fs::read_to_string(desk.path().join("own.json")).unwrap();
+    assert!(own.contains(home));
+    let merge = ["report", "merge", "own.json", "--portable"];
+    let published = desk.command(&merge).env("HOME", home).output().unwrap();
+    let published = String::from_utf8(published.stdout).unwrap();
+    assert!(
+        !published.contains(home) && published.contains("\"~/"),
+        "{published}"
+    );
+    assert!(!published.contains("\"transcript\""));
+}

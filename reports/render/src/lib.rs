@@ -20,6 +20,7 @@ mod measured;
 mod merge;
 mod model;
 mod page;
+mod portable;
 mod read;
 mod summary;
 mod text;
@@ -46,6 +47,7 @@ pub use model::{
     Stale, Subject, SubjectKind, Tool, Totals, TranscriptRef, Watch,
 };
 pub use page::{PageError, render_page};
+pub use portable::portable;
 pub use read::{ReadError, read};
 pub use summary::{render_matrix, render_overview, render_summary};
 pub use text::{TextOptions, duration, render_text};

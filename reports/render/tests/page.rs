@@ -169,7 +169,6 @@ fn everything_that_is_known_of_a_server_is_on_its_page() {
             "$/progress end (Indexing) ✗ not true: an answer after it was not right",
             "no project for file:///workspace/main.ts",
             "right 1.8 s, stable 2.0 s",
-            "As the host was answered",
             // Rounds and memory.
             "One file, another text each time 200 × hover",
             "202 MiB before",
@@ -456,4 +455,16 @@ fn shards_that_contradict_each_other_are_refused_by_name() {
 fn the_example_is_a_report_like_any_other() {
     let text = render_json(&rich()).unwrap();
     assert_eq!(dsh_reports::read(&text).unwrap(), rich());
+}
+
+/// A cold start that was measured says what the host's own answers would say again.
+#[test]
+fn the_host_s_answers_are_shown_where_no_cold_start_is() {
+    let told = |page: &str| page.contains("As the host was answered");
+    let mut report = rich();
+    assert!(!told(&page(std::slice::from_ref(&report))));
+    for run in &mut report.runs {
+        run.measured = None;
+    }
+    assert!(told(&page(&[report])));
 }

@@ -100,7 +100,9 @@ pub(super) fn starts(run: &Run) -> Vec<StartView> {
         .iter()
         .map(|start| of_start(start, followed))
         .collect();
-    if !run.operations.is_empty() {
+    // A cold start that was measured says the same, and more.
+    let told = starts.iter().any(|start| start.kind == StartKind::Cold);
+    if !run.operations.is_empty() && !told {
         let span = end(&run.operations);
         views.push(StartView {
             heading: "As the host was answered",
