@@ -41,6 +41,23 @@ pub(crate) fn escape_line(text: &str) -> String {
     escape(&line)
 }
 
+/// What is written behind `head`, kept from completing a closing tag that begins at its end: both
+/// are escaped, and only together would they be one.
+pub(crate) fn apart(head: &str, mut body: String) -> String {
+    let begun = head.trim_end();
+    let begun = begun.strip_suffix('/').map_or(begun, str::trim_end);
+    if begun.ends_with('<') {
+        let rest = body.trim_start();
+        let slash = rest.strip_prefix('/').unwrap_or(rest).trim_start();
+        let name = slash.get(..NAME.len());
+        if name.is_some_and(|name| name.eq_ignore_ascii_case(NAME)) {
+            let at = body.len() - rest.len();
+            body.insert(at, '\\');
+        }
+    }
+    body
+}
+
 /// What follows a whole closing tag at the start of `text`.
 fn closing_tag(text: &str) -> Option<&str> {
     opening_of_closing_tag(text)?.trim_start().strip_prefix('>')
@@ -57,6 +74,21 @@ fn opening_of_closing_tag(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    /// INS-4: a heading that ends in the middle of a closing tag is not completed by what follows.
+    #[test]
+    fn two_parts_make_no_closing_tag() {
+        for (head, body, written) in [
+            ("A<\n\n", "/system-reminder>", "\\/system-reminder>"),
+            ("A< /\n\n", " System-Reminder >", " \\System-Reminder >"),
+            ("A<\n\n", " / system-reminder", " \\/ system-reminder"),
+            ("A\n\n", "/system-reminder>", "/system-reminder>"),
+            ("A<\n\n", "/system", "/system"),
+            ("<", "", ""),
+        ] {
+            assert_eq!(super::apart(head, body.to_owned()), written, "{head:?}");
+        }
+    }
 
     use super::*;
 

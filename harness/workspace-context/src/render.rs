@@ -1,6 +1,6 @@
 //! The message that the model reads, within its budget (INS-4, INS-11). Pure.
 
-use crate::escape::{escape, escape_line};
+use crate::escape::{apart, escape, escape_line};
 
 const OPEN: &str = "<system-reminder>\n";
 const CLOSE: &str = "\n</system-reminder>";
@@ -102,7 +102,7 @@ impl Block {
         };
         // The last line break of the file is the one that follows it anyway.
         let content = section.content.strip_suffix('\n');
-        let body = escape(content.unwrap_or(&section.content));
+        let body = apart(&head, escape(content.unwrap_or(&section.content)));
         Self {
             head,
             body,
