@@ -137,10 +137,12 @@ impl Custody {
         for thread in &threads {
             thread.stop.store(true, Ordering::Relaxed);
         }
+        // One moment for all of them: patience does not grow with their number.
+        let until = tokio::time::Instant::now() + patience;
         let mut stuck = 0;
         for mut thread in threads {
             let ended = thread.running.changed();
-            match tokio::time::timeout(patience, ended).await {
+            match tokio::time::timeout_at(until, ended).await {
                 Ok(_) => thread.join(),
                 Err(_) => stuck += 1,
             }

@@ -14,8 +14,9 @@ use crate::custody::Custody;
 use crate::prompt::Section;
 use crate::tool::RunCode;
 
-/// How long unloading waits for a script that is in the middle of a built-in function.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long unloading waits for scripts that are in the middle of a built-in function: as long as the
+/// host gives a server by default.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Registers the `run_code` tool and its section of the system prompt. Needs the tools and the
 /// system prompt. Unloading stops scripts that run and joins their threads.

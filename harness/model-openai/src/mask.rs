@@ -1,13 +1,13 @@
-//! Takes the key out of what a model says, before anybody is told or anything is kept of it.
+//! Takes the key out of what a model says to people, before anybody is told or anything is kept of
+//! it: a model may repeat a key that it was shown.
 //!
-//! A model may repeat a key that it was shown, in a file for instance; from its answer it would get
-//! into the session's log and everything that is made of it.
+//! Calls stay as they are. They are carried out, and a file would be written with something else
+//! than the model asked for; what a tool has read of a key is in the session's log as it is.
 
 use std::collections::BTreeMap;
 
 use dsh_agent::Delta;
 use dsh_session::AssistantMessage;
-use serde_json::{Map, Value};
 
 use crate::secret::Secret;
 
@@ -16,8 +16,6 @@ use crate::secret::Secret;
 enum Place {
     Text,
     Reasoning,
-    /// The arguments of a call.
-    Call(usize),
 }
 
 /// The pieces of one message, of which none shows the key. What may be its beginning is held back
@@ -42,23 +40,7 @@ impl<'a> Mask<'a> {
             Delta::Reasoning(text) => {
                 told(self.text(Place::Reasoning, &text)).map(Delta::Reasoning)
             }
-            Delta::ToolCall {
-                index,
-                id,
-                name,
-                arguments,
-            } => {
-                let hidden = |text: Option<String>| text.map(|text| self.secret.hide_in(&text));
-                let (id, name) = (hidden(id), hidden(name));
-                let arguments = self.text(Place::Call(index), &arguments);
-                let empty = id.is_none() && name.is_none() && arguments.is_empty();
-                (!empty).then_some(Delta::ToolCall {
-                    index,
-                    id,
-                    name,
-                    arguments,
-                })
-            }
+            call @ Delta::ToolCall { .. } => Some(call),
         }
     }
 
@@ -68,12 +50,6 @@ impl<'a> Mask<'a> {
         held.map(|(place, text)| match place {
             Place::Text => Delta::Text(text),
             Place::Reasoning => Delta::Reasoning(text),
-            Place::Call(index) => Delta::ToolCall {
-                index,
-                id: None,
-                name: None,
-                arguments: text,
-            },
         })
     }
 
@@ -91,29 +67,11 @@ fn told(text: String) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// The message without the key, wherever it stands in there.
+/// The message without the key in what it says; its calls are as they were.
 pub(crate) fn masked(secret: &Secret, mut message: AssistantMessage) -> AssistantMessage {
     message.text = secret.hide_in(&message.text);
     message.reasoning = message.reasoning.map(|text| secret.hide_in(&text));
-    for call in &mut message.tool_calls {
-        call.id = secret.hide_in(&call.id);
-        call.name = secret.hide_in(&call.name);
-        call.arguments = value(secret, std::mem::take(&mut call.arguments));
-    }
     message
-}
-
-fn value(secret: &Secret, value_: Value) -> Value {
-    match value_ {
-        Value::String(text) => secret.hide_in(&text).into(),
-        Value::Array(items) => items.into_iter().map(|item| value(secret, item)).collect(),
-        Value::Object(members) => {
-            let hidden =
-                |(key, member): (String, Value)| (secret.hide_in(&key), value(secret, member));
-            Value::Object(members.into_iter().map(hidden).collect::<Map<_, _>>())
-        }
-        other => other,
-    }
 }
 
 #[cfg(test)]
@@ -159,43 +117,45 @@ mod tests {
     }
 
     #[test]
-    fn each_text_of_a_message_is_one_of_its_own() {
+    fn each_text_of_a_message_is_one_of_its_own_and_calls_are_passed_on() {
         let secret = Secret::new(KEY);
         let mut mask = Mask::new(&secret);
-        let call = |index, arguments: &str| Delta::ToolCall {
-            index,
+        let call = Delta::ToolCall {
+            index: 0,
             id: None,
             name: None,
-            arguments: arguments.to_owned(),
+            arguments: KEY.to_owned(),
         };
-        assert_eq!(mask.piece(call(0, "sk-sk-")), None);
-        assert_eq!(
-            mask.piece(call(1, "0123456789")),
-            Some(call(1, "0123456789"))
-        );
+        assert_eq!(mask.piece(Delta::Text("sk-sk-".to_owned())), None);
         assert_eq!(
             mask.piece(Delta::Reasoning("0123456789".to_owned())),
             Some(Delta::Reasoning("0123456789".to_owned()))
         );
-        assert_eq!(mask.piece(call(0, "0123456789")), Some(call(0, HIDDEN)));
+        assert_eq!(mask.piece(call.clone()), Some(call));
+        let rest = Delta::Text("0123456789".to_owned());
+        assert_eq!(mask.piece(rest), Some(Delta::Text(HIDDEN.to_owned())));
         assert_eq!(mask.rest().count(), 0);
     }
 
+    /// A call is carried out as it was said: with the key written otherwise, a file would be
+    /// written otherwise.
     #[test]
-    fn a_message_is_masked_in_all_its_parts() {
+    fn what_is_said_is_masked_and_what_is_asked_for_is_not() {
         let secret = Secret::new(KEY);
+        let call = ToolCall {
+            id: "1".to_owned(),
+            name: "write".to_owned(),
+            arguments: json!({"content": format!("KEY={KEY}")}),
+        };
         let message = AssistantMessage {
             text: format!("a {KEY}"),
             reasoning: Some(format!("{KEY} b")),
-            tool_calls: vec![ToolCall {
-                id: KEY.to_owned(),
-                name: KEY.to_owned(),
-                arguments: json!({KEY: [{"x": format!("c{KEY}")}, 1]}),
-            }],
+            tool_calls: vec![call.clone()],
             usage: None,
         };
-        let told = serde_json::to_string(&masked(&secret, message)).unwrap();
-        assert!(!told.contains(KEY), "{told}");
-        assert_eq!(told.matches(HIDDEN).count(), 6, "{told}");
+        let told = masked(&secret, message);
+        assert_eq!(told.tool_calls, [call]);
+        assert_eq!(told.text, format!("a {HIDDEN}"));
+        assert_eq!(told.reasoning, Some(format!("{HIDDEN} b")));
     }
 }

@@ -124,7 +124,7 @@ async fn a_key_reaches_no_log_no_error_and_no_message() {
     assert!(!told.contains(KEY), "{told}");
 }
 
-/// A model that repeats the key is told and kept without it.
+/// A model that repeats the key is told and kept without it; a call is carried out as it was said.
 #[tokio::test]
 async fn a_key_that_the_model_repeats_is_taken_out_of_its_answer() {
     let (begin, end) = KEY.split_at(7);
@@ -148,7 +148,7 @@ async fn a_key_that_the_model_repeats_is_taken_out_of_its_answer() {
     assert_eq!(message.text, "Use [secret], or sk-0");
     assert_eq!(message.reasoning.as_deref(), Some("it is [secret]"));
     let arguments = &message.tool_calls[0].arguments;
-    assert_eq!(*arguments, json!({"content": "[secret]"}));
+    assert_eq!(*arguments, json!({"content": KEY}));
     let text: String = deltas
         .iter()
         .filter_map(|delta| match delta {
@@ -157,5 +157,7 @@ async fn a_key_that_the_model_repeats_is_taken_out_of_its_answer() {
         })
         .collect();
     assert_eq!(text, message.text);
-    assert!(!format!("{deltas:?}").contains(end), "{deltas:?}");
+    let said = |delta: &&Delta| !matches!(delta, Delta::ToolCall { .. });
+    let said: Vec<&Delta> = deltas.iter().filter(said).collect();
+    assert!(!format!("{said:?}").contains(end), "{said:?}");
 }
