@@ -18,7 +18,11 @@ fn main() -> io::Result<()> {
             println!("cargo:rerun-if-changed={}", folder.display());
             format!("Files::Embedded(&[\n{}])", embedding(&folder)?)
         } else {
-            format!("Files::In({})", literal(&folder)?)
+            // Told when the crate is compiled: what this script wrote may be older than a move.
+            format!(
+                "Files::In(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/{name}\"))",
+                name = name.to_lowercase()
+            )
         };
         writeln!(text, "/// The files of `{name}`.").map_err(io::Error::other)?;
         writeln!(text, "pub(crate) const {name}: Files = {files};").map_err(io::Error::other)?;

@@ -13,11 +13,14 @@ fn main() -> io::Result<()> {
     let folder = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("suite");
     let embedded = variable("PROFILE")? == "release";
     // What is installed names no place of the machine it was built on.
-    let shown = if embedded { Path::new("") } else { &folder };
-    let mut text = format!(
-        "/// Where a development build finds the suite.\nconst FOLDER: &str = {};\n",
-        literal(shown)?
-    );
+    // Else it is told when the crate is compiled: what this script wrote may be older than a move.
+    let shown = if embedded {
+        "\"\""
+    } else {
+        "concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/suite\")"
+    };
+    let mut text =
+        format!("/// Where a development build finds the suite.\nconst FOLDER: &str = {shown};\n");
     text.push_str("/// The files of the suite, path and bytes; none in a development build.\n");
     text.push_str("const EMBEDDED: Option<&[(&str, &[u8])]> = ");
     if embedded {

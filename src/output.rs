@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use crate::signals;
+
 /// Stdout does not take what is written; the user was told so.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unwritten;
@@ -21,7 +23,7 @@ pub(crate) enum Printed {
 /// caller can fail in silence.
 pub(crate) fn print(text: &str) -> Printed {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.flush().and_then(|()| write(&out, text.as_bytes())) {
         Ok(()) => Printed::Whole,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Printed::Unread,
         Err(error) => {
@@ -63,7 +65,62 @@ fn harmless(text: &str) -> String {
 
 /// Writes one line to stderr. Where that is not possible there is nobody left to tell.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let mut err = io::stderr().lock();
+    let _ = err
+        .flush()
+        .and_then(|()| write(&err, format!("{line}\n").as_bytes()));
+}
+
+/// How often a reader that takes nothing is looked at again, once this program was asked to end.
+#[cfg(unix)]
+const LOOKS: u32 = 10;
+/// How long one look takes at most, in nanoseconds.
+#[cfg(unix)]
+const LOOK: i64 = 100_000_000;
+/// What a pipe that takes anything takes without blocking (POSIX's smallest `PIPE_BUF`, and Linux's).
+#[cfg(unix)]
+const PIECE: usize = 4096;
+
+/// Writes everything. A reader that takes nothing is waited for as long as it likes, until this
+/// program is asked to end: from then on a second, and then it counts as gone. A write that blocks
+/// would keep the signal from being acted upon.
+#[cfg(unix)]
+fn write(to: &impl std::os::fd::AsFd, mut text: &[u8]) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::io::Errno;
+
+    let look = Timespec {
+        tv_sec: 0,
+        tv_nsec: LOOK,
+    };
+    let mut looks = 0;
+    while !text.is_empty() {
+        match poll(&mut [PollFd::new(to, PollFlags::OUT)], Some(&look)) {
+            Ok(0) | Err(Errno::INTR) => {
+                looks += u32::from(signals::asked().is_some());
+                if looks > LOOKS {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                }
+                continue;
+            }
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match rustix::io::write(to, &text[..text.len().min(PIECE)]) {
+            Ok(written) => {
+                text = &text[written..];
+                looks = 0;
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn write(mut to: impl io::Write, text: &[u8]) -> io::Result<()> {
+    to.write_all(text).and_then(|()| to.flush())
 }
 
 /// When to colour.

@@ -3,6 +3,7 @@
 //! The first ends the work in order: servers are shut down, what was seen so far is reported. The
 //! second ends it at once: processes are killed.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use dsh_harness::kernel::{Cancel, CancelReason};
@@ -93,10 +94,31 @@ where
             never = interruption.listen() => match never {},
             exit = work(interruption.clone()) => exit,
         };
-        interruption.exit().unwrap_or(exit)
+        // The work may have ended because of it before the signal was heard here.
+        interruption.exit().or_else(asked).unwrap_or(exit)
     });
     shut_down(runtime);
     exit
+}
+
+/// The status of the signal that came last, as a number; none yet is 0.
+static LAST: OnceLock<Arc<AtomicUsize>> = OnceLock::new();
+
+/// Whether a signal has asked this program to end, heard or not: the status to leave with. For those
+/// who block, and keep signals from being heard.
+pub(crate) fn asked() -> Option<Exit> {
+    let last = LAST.get()?.load(Ordering::Relaxed);
+    let known = [Exit::Interrupted, Exit::Terminated, Exit::HungUp];
+    known
+        .into_iter()
+        .find(|exit| usize::from(exit.code()) == last)
+}
+
+#[cfg(unix)]
+fn note(signal: i32, exit: Exit) -> std::io::Result<()> {
+    let last = LAST.get_or_init(Arc::default);
+    signal_hook::flag::register_usize(signal, Arc::clone(last), exit.code().into())?;
+    Ok(())
 }
 
 /// The signals that end this program.
@@ -113,6 +135,11 @@ impl Signals {
     /// Catches them from now on.
     pub(crate) fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
+        note(signal_hook::consts::SIGINT, Exit::Interrupted)?;
+        note(signal_hook::consts::SIGTERM, Exit::Terminated)?;
+        if !hangup_is_ignored() {
+            note(signal_hook::consts::SIGHUP, Exit::HungUp)?;
+        }
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,

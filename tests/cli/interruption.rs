@@ -7,6 +7,7 @@ use std::time::Duration;
 use dsh_fake_lsp::{Control, FakeServer, Rule, ignore, trap_sigterm};
 use dsh_transcript::{Direction, EventBody};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::AsyncReadExt as _;
 
 use crate::support::{Desk, is_alive, program, typed};
 
@@ -209,4 +210,63 @@ fn a_reader_that_goes_away_is_no_error() {
         .read_to_string(&mut err)
         .unwrap();
     assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+}
+
+/// Starts an agent on a script with one long answer, with everything else as a test wants it.
+fn agent(desk: &Desk, prompt: &str) -> tokio::process::Command {
+    let script = format!("replies:\n  - text: {}\n", "long ".repeat(40_000));
+    std::fs::write(desk.path().join("script.yaml"), script).unwrap();
+    let mut command = tokio::process::Command::new(program());
+    command
+        .args(["agent", "--model", "scripted:script.yaml", prompt])
+        .current_dir(desk.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    command
+}
+
+fn interrupt(child: &tokio::process::Child) {
+    let pid = i32::try_from(child.id().unwrap()).unwrap();
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::INT).unwrap();
+}
+
+/// It takes the second that a reader is given then.
+#[tokio::test]
+async fn an_answer_that_nobody_reads_does_not_keep_a_signal_from_ending_it() {
+    let desk = Desk::new();
+    let mut child = agent(&desk, "go").spawn().unwrap();
+    // Longer than a pipe holds: behind its first byte, it waits for somebody to read on.
+    let mut first = [0];
+    let mut stdout = child.stdout.take().unwrap();
+    within("the answer to begin", stdout.read_exact(&mut first))
+        .await
+        .unwrap();
+    interrupt(&child);
+    let status = within("the end", child.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(130));
+}
+
+#[tokio::test]
+async fn waiting_for_a_prompt_ends_with_the_first_signal() {
+    let desk = Desk::new();
+    let mut child = agent(&desk, "-").spawn().unwrap();
+    let pid = child.id().unwrap();
+    // It hears signals as soon as it catches them.
+    let catches = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+        caught & 0b10 != 0
+    };
+    within("it to catch signals", async {
+        while !catches() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    interrupt(&child);
+    let status = within("the end", child.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(130));
 }

@@ -31,8 +31,14 @@ pub(super) async fn run(
 ) -> Exit {
     let host = Arc::new(host);
     let work = async {
-        let exit = match prompt(args).await {
-            Ok(prompt) => match open(shell, args, &host).await {
+        let prompt = tokio::select! {
+            biased;
+            () = interruption.token.cancelled() => None,
+            prompt = prompt(args) => Some(prompt),
+        };
+        let exit = match prompt {
+            None => Exit::Interrupted,
+            Some(Ok(prompt)) => match open(shell, args, &host).await {
                 Ok(agent) => {
                     session.get_or_init(|| agent.session().clone());
                     answer(global, args, &host, agent, &prompt, models, interruption).await
@@ -42,7 +48,7 @@ pub(super) async fn run(
                     Exit::NotCarriedOut
                 }
             },
-            Err(problem) => usage(&problem),
+            Some(Err(problem)) => usage(&problem),
         };
         match host.dispose().await {
             Ok(()) => exit,
