@@ -93,7 +93,7 @@ pub(crate) fn advice(operations: &[OperationTimeline]) -> String {
     };
     let early = settled()
         .filter_map(|timeline| Falsehood::of(timeline, false))
-        .max_by_key(|falsehood| falsehood.until_us);
+        .max_by_key(|falsehood| falsehood.lasted_us);
     let late = settled()
         .filter_map(|timeline| Falsehood::of(timeline, true))
         .max_by_key(|falsehood| falsehood.until_us);
@@ -135,14 +135,16 @@ struct Falsehood<'a> {
     operation: &'a str,
     /// What most of them were.
     kind: &'static str,
+    /// From the first of them to the right answer that ended them, or to the last.
+    lasted_us: u64,
     /// When the last came, since the operation was asked first.
     until_us: u64,
 }
 
 impl std::fmt::Display for Falsehood<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (until, kind) = (duration(self.until_us), self.kind);
-        write!(f, "{until} of {kind} ({})", self.operation)
+        let (lasted, kind) = (duration(self.lasted_us), self.kind);
+        write!(f, "{lasted} of {kind} ({})", self.operation)
     }
 }
 
@@ -163,13 +165,21 @@ impl<'a> Falsehood<'a> {
                 None => counts.push((kind, heard.times)),
             }
         }
+        // Before the first right answer all are wrong.
+        let last = if behind {
+            timeline.heard.iter().rposition(|heard| !heard.right)?
+        } else {
+            before.len().checked_sub(1)?
+        };
+        let until_us = timeline.heard[last].until_us;
+        let ended = timeline.heard.get(last + 1).map(|next| next.from_us);
         Some(Self {
             operation: &timeline.operation,
             kind: counts.into_iter().max_by_key(|(_, times)| *times)?.0,
-            until_us: wrong()
-                .next_back()?
-                .until_us
-                .saturating_sub(timeline.asked_us),
+            lasted_us: ended
+                .unwrap_or(until_us)
+                .saturating_sub(wrong().next()?.from_us),
+            until_us: until_us.saturating_sub(timeline.asked_us),
         })
     }
 }
@@ -288,7 +298,7 @@ mod tests {
         );
         assert_eq!(
             advice(&[timeline("hover", &heard[2..])]),
-            "The first answers are right, then come 22 s of errors (hover)."
+            "The first answers are right, then come 1.1 s of errors (hover)."
         );
     }
 

@@ -29,7 +29,7 @@ pub(super) fn of_start(
         .map(|timeline| timeline.operation.as_str())
         .collect();
     if never.len() == operations.len() {
-        let came = worst(operations).map_or_else(String::new, |(_, answers)| {
+        let came = worst(operations).map_or_else(String::new, |(.., answers)| {
             format!(": what came was {answers}")
         });
         return format!("No question was answered rightly in {start}{came}.");
@@ -42,11 +42,11 @@ pub(super) fn of_start(
             ),
             _ => format!("Right from the first question on in {start}: there is no need to wait."),
         },
-        Some((until_us, answers)) => {
+        Some((since_us, until_us, answers)) => {
             let told = told_by(signals, until_us);
             format!(
                 "A client that does not wait in {start} sees {} of {answers}{told}.",
-                duration(until_us)
+                duration(until_us.saturating_sub(since_us))
             )
         }
     };
@@ -80,9 +80,9 @@ fn was_wrong_again(timeline: &OperationTimeline) -> bool {
     after.any(|heard| !heard.right)
 }
 
-/// Until when wrong answers came to any operation, and which: those that were not right, in the
-/// order of their names, each once.
-fn worst(operations: &[OperationTimeline]) -> Option<(u64, String)> {
+/// Since when and until when wrong answers came to any operation, and which: those that were not
+/// right, in the order of their names, each once.
+fn worst(operations: &[OperationTimeline]) -> Option<(u64, u64, String)> {
     let wrong = || {
         operations
             .iter()
@@ -112,7 +112,9 @@ fn worst(operations: &[OperationTimeline]) -> Option<(u64, String)> {
     if more > 0 {
         said = format!("{said} (and {more} more kinds of answer)");
     }
-    Some((until, said))
+    // Before the first answer nothing false is seen.
+    let since = wrong().map(|heard| heard.from_us).min()?;
+    Some((since, until, said))
 }
 
 fn plain(answer: &str) -> &str {
@@ -223,10 +225,10 @@ mod tests {
     #[test]
     fn false_answers_are_told_with_how_long_they_came() {
         let operations = [
-            timeline("hover", &[("null", 5, 10), ("right", 20, 30)]),
+            timeline("hover", &[("null", 0, 10), ("right", 20, 30)]),
             timeline(
                 "goToDefinition",
-                &[("[]", 5, 900_000), ("right", 2_100_000, 3)],
+                &[("[]", 0, 900_000), ("right", 2_100_000, 3)],
             ),
         ];
         let told = |signals: &[Signal]| of_start(StartKind::Cold, &operations, signals);
