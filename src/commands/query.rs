@@ -72,9 +72,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(shell: &Shell, args: Args) -> Exit {
-    let file = shell.absolute(args.at.file.as_ref());
+    let mut file = shell.absolute(args.at.file.as_ref());
     let (workspace, why) = match &args.workspace {
-        Some(folder) => (shell.absolute(folder), "as given".to_owned()),
+        Some(folder) => {
+            let folder = shell.absolute(folder);
+            // As it is typed here, or as the tool takes it.
+            let inside = folder.join(&args.at.file);
+            if !file.exists() && inside.exists() {
+                file = inside;
+            }
+            (folder, "as given".to_owned())
+        }
         None => workspace::above(&file),
     };
     complain(&format!("workspace: {} ({why})", workspace.display()));

@@ -112,6 +112,9 @@ fn unambiguous(extensions: &[Extension]) -> Result<(), String> {
     Ok(())
 }
 
+/// The name of the server that is part of this program.
+pub(crate) const BUILT_IN: &str = "built-in";
+
 /// The fake server of this very program, on the rules that answer from a sample's markers.
 pub(super) fn built_in(shell: &Shell) -> Target {
     let argv = [
@@ -121,7 +124,7 @@ pub(super) fn built_in(shell: &Shell) -> Target {
         "markers".to_owned(),
     ];
     let mut target = Target::of_command(
-        "built-in",
+        BUILT_IN,
         &argv,
         BTreeMap::from([(".fake".to_owned(), "fake".to_owned())]),
     );

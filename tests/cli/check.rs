@@ -319,3 +319,14 @@ fn a_crash_before_the_handshake_is_a_crash() {
         .ended(1)
         .out_has("ended before it answered initialize: exit code 7");
 }
+
+/// The name that the report gives it can be typed.
+#[test]
+fn the_built_in_server_has_a_name() {
+    let desk = Desk::new();
+    let args = [
+        "check", "--server", "built-in", "--only", "QUA-1", "--format", "json",
+    ];
+    let report = desk.run(&args).ended(0).report();
+    assert_eq!(report.runs[0].subject.origin, Some(Origin::BuiltIn));
+}

@@ -175,3 +175,15 @@ fn a_deployment_that_is_wrong_is_told_with_its_place() {
         .ended(1)
         .out_has("not started: c.yml:1: dsh-tool-lsp");
 }
+
+/// A file is taken as it is typed here, or else as the tool takes it, below the workspace.
+#[test]
+fn a_file_may_be_named_from_the_workspace() {
+    let desk = Desk::new();
+    let (_, at) = desk.sample("main.fake", "use-area");
+    let command = typed(&FakeServer::markers());
+    let server = ["query", "--command", &command, "--ext", ".fake=fake"];
+    let asked = ["--workspace", "workspace", "goToDefinition", &at];
+    let said = desk.run(&[&server[..], &asked[..]].concat()).ended(0);
+    assert!(said.out.starts_with("shapes.fake:"), "{}", said.out);
+}

@@ -6,13 +6,10 @@ use dsh_harness::{Deployment, RowConfig};
 use dsh_profiles::with_language_servers;
 
 use super::{Args, usage};
-use crate::commands::subject;
+use crate::commands::subject::{self, BUILT_IN};
 use crate::exit::Exit;
 use crate::shell::Shell;
 use crate::signals::Interruption;
-
-/// The name of the server that is part of this program.
-const BUILT_IN: &str = "built-in";
 
 /// Finds the servers that were asked for, and adds them to the rows.
 pub(super) async fn added(

@@ -72,10 +72,18 @@ impl Chosen {
             let catalogue = shell.catalogue().map_err(Refused::usage)?;
             let mut servers = Vec::new();
             for (index, name) in args.server.iter().enumerate() {
+                let twice = args.server[..index].contains(name);
+                if name == subject::BUILT_IN && catalogue.entry(name).is_err() {
+                    if !twice {
+                        let ground = Ground::Sample(sample("fake")?);
+                        servers.push(Server::Ready(Box::new(subject::built_in(shell)), ground));
+                    }
+                    continue;
+                }
                 let entry = catalogue
                     .entry(name)
                     .map_err(|unknown| Refused::usage(unknown.to_string()))?;
-                if !args.server[..index].contains(name) {
+                if !twice {
                     servers.push(listed(&catalogue, entry)?);
                 }
             }
