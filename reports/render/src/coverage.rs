@@ -53,6 +53,8 @@ fn coverage(
         .iter()
         .any(|case| case.verdict.is_judged() && case.verdict != Verdict::HarnessError);
     let unwatched = Watch::default();
+    let ids_of_clauses: BTreeSet<&str> = clauses.iter().map(|clause| clause.id.as_str()).collect();
+    let is_clause = |name: &str| ids_of_clauses.contains(name);
     clauses
         .iter()
         .map(|clause| {
@@ -63,14 +65,36 @@ fn coverage(
                 let more = by_clause.get(name.as_str()).into_iter().flatten();
                 touching.extend(more);
             }
-            let verdict = touching
+            let told = |name: &String| {
+                let all = touching.iter().filter_map(|case| says(case, name));
+                all.max_by_key(|verdict| verdict.weight())
+            };
+            // Another clause that it refers to says that it holds, and not that it does not: the
+            // other may be broken in a part that is none of this one. A rule that is no clause of
+            // its own says both.
+            let referred: Vec<(&String, Verdict)> = watch
+                .see
                 .iter()
-                .flat_map(|case| names().filter_map(|name| says(case, name)))
+                .filter_map(|name| Some((name, told(name)?)))
+                .collect();
+            let broken = referred
+                .iter()
+                .find(|(name, told)| is_clause(name) && !is_quiet(*told));
+            let told_by = |(name, told): &(&String, Verdict)| {
+                (!is_clause(name) || is_quiet(*told)).then_some(*told)
+            };
+            let verdict = told(&clause.id)
+                .into_iter()
+                .chain(referred.iter().filter_map(told_by))
                 .max_by_key(|verdict| verdict.weight());
             let unbroken = (judged && !watch.monitors.is_empty()).then_some(Verdict::Pass);
             let verdict = verdict.or(unbroken);
+            let verdict = verdict.filter(|verdict| broken.is_none() || *verdict != Verdict::Pass);
             let not_run = match (verdict, touching.first()) {
                 (Some(_), _) => None,
+                (None, _) if let Some((name, _)) = broken => {
+                    Some(format!("{name} does not hold, which it refers to"))
+                }
                 (None, None) => Some(clause.not_run.clone()),
                 (None, Some(case)) if case.verdict == Verdict::Pass => {
                     Some(format!("{} is noticed for another clause", case.id))
@@ -90,6 +114,11 @@ fn coverage(
             }
         })
         .collect()
+}
+
+/// Whether a verdict tells of nothing that is broken or could not be seen.
+fn is_quiet(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Pass | Verdict::NotApplicable)
 }
 
 /// The ids of cases, each once.

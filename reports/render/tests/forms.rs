@@ -163,6 +163,25 @@ fn a_clause_is_judged_by_monitors_and_by_what_it_refers_to() {
     assert_eq!(verdicts(judged), [applicable, None, applicable, None]);
 }
 
+/// One that is broken says nothing about one that refers to it: only a part of it may be.
+#[test]
+fn a_clause_is_not_broken_by_one_that_it_refers_to() {
+    let watch = Watch {
+        see: vec!["CAN-1".to_owned()],
+        monitors: vec!["order".to_owned()],
+    };
+    let watches = BTreeMap::from([("CAN-3".to_owned(), watch)]);
+    let mut run = harness(vec![case("a/b", &["CAN-1"], Verdict::Fail, "")]);
+    run.conclude_watched(&clauses(), &watches, Selection::All);
+    assert_eq!(run.coverage[0].verdict, Some(Verdict::Fail));
+    assert_eq!(run.coverage[2].verdict, None);
+    assert_eq!(
+        run.coverage[2].not_run.as_deref(),
+        Some("CAN-1 does not hold, which it refers to")
+    );
+    assert_eq!((run.totals.must.held, run.totals.must.judged), (0, 1));
+}
+
 #[test]
 fn every_clause_is_counted_in_its_profile() {
     let run = mixed();
