@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Heard, OperationTimeline};
+use crate::model::{Heard, OperationTimeline, Run};
 
 /// What was measured of a server. Times are in microseconds, sizes in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,6 +34,21 @@ pub struct Measured {
     /// What it did to the workspace.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub written: Vec<Written>,
+}
+
+/// Since when the answers were right and stayed so, where they did: the right answer that none but
+/// right ones came behind.
+pub(crate) fn steady_us(timeline: &OperationTimeline) -> Option<u64> {
+    timeline.stable_us?;
+    let last = timeline.heard.last().filter(|heard| heard.right)?;
+    Some(last.from_us)
+}
+
+/// The most memory that was seen of the whole process tree.
+pub(crate) fn most_memory(run: &Run) -> Option<u64> {
+    let cycles = run.measured.iter().flat_map(|measured| &measured.cycles);
+    let after = cycles.filter_map(|cycles| cycles.memory_before.max(cycles.memory_after));
+    after.chain(run.peak_memory).max()
 }
 
 /// One start of the server, followed until its answers held.

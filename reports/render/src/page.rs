@@ -277,7 +277,7 @@ fn badge(conclusion: &Conclusion) -> Badge {
             ("protocol", 3, "note", "protocol only", noted(*notes))
         }
         Conclusion::Partial { notes } => {
-            ("partial", 4, "note", "selected probes hold", noted(*notes))
+            ("partial", 4, "good", "selected probes hold", noted(*notes))
         }
         Conclusion::Conforms { notes, .. } => ("conforms", 0, "good", "conforms", noted(*notes)),
         Conclusion::SelectionHolds { notes, .. } => {

@@ -6,6 +6,7 @@ use crate::conclusion::Conclusion;
 use crate::layout::visible;
 use crate::markdown::code;
 use crate::measured::{CyclesKind, StartKind};
+use crate::measured::{most_memory, steady_us};
 use crate::model::{OperationTimeline, Report, Run, RunKind, SubjectKind};
 use crate::text::duration;
 use crate::verdict::Verdict;
@@ -47,7 +48,7 @@ pub fn render_summary(report: &Report) -> String {
             words_of(&run.conclusion).to_owned(),
             ready(run),
             p50(run).map_or_else(nothing, duration),
-            memory(run).map_or_else(nothing, mebibytes),
+            most_memory(run).map_or_else(nothing, mebibytes),
             notes(run),
         ];
         let _ = writeln!(out, "| {} |", cells.join(" | "));
@@ -150,7 +151,7 @@ fn words_of(conclusion: &Conclusion) -> &'static str {
     }
 }
 
-/// How long after a cold start every operation that the server has gave its first right answer.
+/// How long after a cold start every operation that the server has was right, and stayed so.
 fn ready(run: &Run) -> String {
     let starts = run.measured.iter().flat_map(|measured| &measured.starts);
     let cold = starts.clone().find(|start| start.kind == StartKind::Cold);
@@ -163,7 +164,7 @@ fn ready(run: &Run) -> String {
         if operation.asked == 0 {
             continue;
         }
-        match operation.first_right_us {
+        match steady_us(operation) {
             Some(at) => last = last.max(Some(at)),
             None if run.sample.is_some() => {
                 return format!("no right {}", plain(&operation.operation));
@@ -180,13 +181,6 @@ fn p50(run: &Run) -> Option<u64> {
         .iter()
         .find(|cycles| cycles.kind == CyclesKind::SameText);
     same.map(|cycles| cycles.p50_us)
-}
-
-/// The most memory that was seen.
-fn memory(run: &Run) -> Option<u64> {
-    let cycles = run.measured.iter().flat_map(|measured| &measured.cycles);
-    let after = cycles.filter_map(|cycles| cycles.memory_before.max(cycles.memory_after));
-    after.chain(run.peak_memory).max()
 }
 
 fn mebibytes(bytes: u64) -> String {

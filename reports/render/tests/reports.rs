@@ -103,7 +103,11 @@ fn good() -> Run {
                 heard("[]", false, 1),
                 heard("right", true, 1),
                 heard("error -32801", false, 1),
-                heard("right", true, 3),
+                Heard {
+                    from_us: 1_290_000,
+                    until_us: 1_330_000,
+                    ..heard("right", true, 3)
+                },
             ],
         },
         OperationTimeline {

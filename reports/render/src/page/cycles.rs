@@ -81,11 +81,6 @@ pub(super) fn cycles(of: &Cycles) -> CyclesView {
     }
 }
 
-/// Resident memory at the end, the most of all rounds.
-pub(super) fn most_memory(all: &[Cycles]) -> Option<u64> {
-    all.iter().filter_map(|of| of.memory_after).max()
-}
-
 fn memory((before, after): (u64, u64)) -> Memory {
     let most = before.max(after);
     let change = if after >= before {

@@ -1,6 +1,7 @@
 //! How soon a server's answers are true: what each operation answered from the first moment on.
 
 use super::text::{percent, shown};
+use crate::measured::steady_us;
 use crate::measured::{Measured, Start, StartKind};
 use crate::model::{Heard, OperationTimeline, Run};
 use crate::text::duration;
@@ -87,7 +88,7 @@ pub(super) fn ready(run: &Run) -> Ready {
     let operations = cold.map_or(run.operations.as_slice(), |start| &start.operations);
     let stable = operations
         .iter()
-        .map(|operation| operation.stable_us.map_or(Ready::Never, Ready::After));
+        .map(|operation| steady_us(operation).map_or(Ready::Never, Ready::After));
     stable.max().unwrap_or(Ready::Unknown)
 }
 

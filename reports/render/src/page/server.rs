@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::case::{CaseView, Cases};
-use super::cycles::{CyclesView, cycles, most_memory};
+use super::cycles::{CyclesView, cycles};
 use super::ids::Ids;
 use super::measured::{Table, tables};
 use super::readiness::{Ready, StartView, kinds, ready, starts};
 use super::text::{bytes, shown};
 use super::{Badge, Fact, Source, badge, made_by, platform};
 use crate::measured::Measured;
+use crate::measured::most_memory;
 use crate::model::{Origin, Run};
 use crate::text::duration;
 use crate::words;
@@ -114,7 +115,7 @@ pub(super) fn server(source: Source<'_>, ids: &mut Ids) -> Server {
         facts: facts(source),
         reproduce: reproduce(run).map(|command| shown(&command)),
         ready: ready(run),
-        memory: most_memory(&measured.cycles),
+        memory: most_memory(run),
         kinds: kinds(&starts),
         starts,
         cycles: measured.cycles.iter().map(cycles).collect(),
