@@ -5,6 +5,8 @@ mod model;
 mod servers;
 mod trajectory;
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -184,6 +186,16 @@ fn usage(problem: &str) -> Exit {
     Exit::Usage
 }
 
+/// The environment of children: no variable of any name has the key.
+fn without_key(
+    variables: &BTreeMap<OsString, OsString>,
+    key: Option<&str>,
+) -> BTreeMap<OsString, OsString> {
+    let mut ambient = variables.clone();
+    ambient.retain(|_, value| key.is_none_or(|key| value != key));
+    ambient
+}
+
 /// Mounts what was asked for.
 async fn host(
     shell: &Shell,
@@ -215,10 +227,15 @@ async fn host(
         home: variable("HOME"),
         dsh_home: variable("DSH_HOME"),
     });
-    if let Some(recorder) = recorder {
-        let local = Arc::new(LocalSubprocess::from_environment());
-        runtime = runtime.subprocess(Arc::new(RecordingSubprocess::new(local, recorder.clone())));
-    }
+    let key = model::key(shell, &args.model, args.key_from.as_deref());
+    let ambient = without_key(&shell.variables, key);
+    let local = Arc::new(LocalSubprocess::new(ambient));
+    runtime = match recorder {
+        Some(recorder) => {
+            runtime.subprocess(Arc::new(RecordingSubprocess::new(local, recorder.clone())))
+        }
+        None => runtime.subprocess(local),
+    };
     let options = HostOptions {
         profile,
         deployment: rows,
@@ -301,5 +318,27 @@ fn write(shell: &Shell, file: &Path, text: Result<String, String>, exit: Exit) -
                 exit
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ENV-1 goes by names; a key may have another name than one that looks like it.
+    #[test]
+    fn the_key_is_withheld_under_any_name() {
+        let variables = [
+            ("A", "sk-1"),
+            ("COPY_OF", "sk-1"),
+            ("B", "sk-12"),
+            ("PATH", "/bin"),
+        ];
+        let variables = variables
+            .map(|(name, value)| (name.into(), value.into()))
+            .into();
+        let names = |key| without_key(&variables, key).into_keys().collect::<Vec<_>>();
+        assert_eq!(names(Some("sk-1")), ["B", "PATH"]);
+        assert_eq!(names(None).len(), 4);
     }
 }

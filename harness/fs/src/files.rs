@@ -154,7 +154,8 @@ pub(crate) enum Links {
 }
 
 /// Opens for reading what may turn out to be a FIFO or a terminal: neither is waited for, and none
-/// becomes this process's own.
+/// becomes this process's own. The environment of a process is not read, by whatever path: keys are
+/// in there, this process's own too.
 #[cfg(unix)]
 pub(crate) fn open_without_blocking(path: &Path, links: Links) -> io::Result<File> {
     use rustix::fs::OFlags;
@@ -164,10 +165,24 @@ pub(crate) fn open_without_blocking(path: &Path, links: Links) -> io::Result<Fil
     if links == Links::Refused {
         flags |= OFlags::NOFOLLOW;
     }
-    OpenOptions::new()
+    let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits().cast_signed())
-        .open(path)
+        .open(path)?;
+    if is_environment(&file) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(file)
+}
+
+/// Whether the file is the environment of a process, as Linux shows it below `/proc`.
+#[cfg(unix)]
+fn is_environment(file: &File) -> bool {
+    use std::os::fd::AsRawFd;
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // Elsewhere there is no such link, and no such file.
+    std::fs::read_link(link)
+        .is_ok_and(|path| path.starts_with("/proc") && path.ends_with("environ"))
 }
 
 #[cfg(not(unix))]

@@ -139,7 +139,7 @@ pub(crate) fn unread(path: &str) -> ToolError {
     ToolError::new(
         code::STALE,
         format!(
-            "{} was not read in this session, and was not written; read it first",
+            "{} was not read since this session was opened, and was not written; read it first",
             quoted(path)
         ),
     )

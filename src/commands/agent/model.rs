@@ -144,6 +144,23 @@ impl Models for Chosen {
     }
 }
 
+/// The variable that the key is taken from: the one that was named, or the usual one.
+fn variable_of_key<'a>(shell: &Shell, key_from: Option<&'a str>) -> Option<&'a str> {
+    key_from.or_else(|| shell.variable(KEY).map(|_| KEY))
+}
+
+/// The key of the model, where it has one.
+pub(super) fn key<'a>(
+    shell: &'a Shell,
+    model: &ModelName,
+    key_from: Option<&str>,
+) -> Option<&'a str> {
+    match model {
+        ModelName::OpenAi { .. } => shell.variable(variable_of_key(shell, key_from)?),
+        ModelName::Scripted(_) => None,
+    }
+}
+
 fn over_http(
     shell: &Shell,
     model: &str,
@@ -152,8 +169,7 @@ fn over_http(
 ) -> Result<Arc<dyn Model>, String> {
     let mut config = OpenAiConfig::new(base_url, model);
     config.proxy_from_environment = true;
-    let named = key_from.or_else(|| shell.variable(KEY).map(|_| KEY));
-    if let Some(variable) = named {
+    if let Some(variable) = variable_of_key(shell, key_from) {
         config = config.with_key_from(variable);
     }
     let model = OpenAiModel::new(config, |name| shell.variable(name).map(str::to_owned));

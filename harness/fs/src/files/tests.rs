@@ -90,6 +90,31 @@ fn what_is_there_is_told_behind_links() {
     }
 }
 
+/// Keys are in the environment: it is not read, straight or through a link.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_environment_of_a_process_is_not_read() {
+    let folder = TempDir::new().expect("a folder");
+    let link = folder.path().join("AGENTS.md");
+    symlink("/proc/self/environ", &link).expect("linked");
+    let own = format!("/proc/{}/environ", std::process::id());
+    let thread = format!("/proc/self/task/{}/environ", std::process::id());
+    for path in [
+        Path::new("/proc/self/environ"),
+        Path::new(&own),
+        Path::new(&thread),
+        &link,
+    ] {
+        let error = open_without_blocking(path, Links::Followed).expect_err("not read");
+        assert_eq!(
+            error.kind(),
+            std::io::ErrorKind::PermissionDenied,
+            "{path:?}"
+        );
+    }
+    open_without_blocking(Path::new("/proc/self/status"), Links::Followed).expect("read");
+}
+
 /// RUN-8: nothing but a regular file is opened, and nothing is waited for.
 #[test]
 fn what_is_no_regular_file_is_not_opened() {

@@ -26,7 +26,7 @@ async fn a_file_is_read_before_it_is_written() {
         let refused = fixture.refusal(tool, arguments).await;
         check(
             &refused,
-            "was not read in this session, and was not written; read it first",
+            "was not read since this session was opened, and was not written; read it first",
         );
     }
     assert_eq!(fixture.bytes("a"), b"text");
