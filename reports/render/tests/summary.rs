@@ -1,9 +1,9 @@
 //! Several servers at a glance.
 
 use dsh_reports::{
-    Case, Conclusion, Cycles, CyclesKind, FORMAT, Level, Measured, OperationTimeline, Platform,
-    Report, Run, Selection, Start, StartKind, Subject, SubjectKind, Tool, Verdict, render_markdown,
-    render_matrix, render_overview, render_summary,
+    Case, Conclusion, Cycles, CyclesKind, FORMAT, Heard, Level, Measured, OperationTimeline,
+    Platform, Report, Run, Selection, Start, StartKind, Subject, SubjectKind, Tool, Verdict,
+    render_markdown, render_matrix, render_overview, render_summary,
 };
 
 fn server(name: &str, cases: &[(&str, Level, Verdict)]) -> Run {
@@ -36,7 +36,18 @@ fn timeline(operation: &str, first_right_us: Option<u64>) -> OperationTimeline {
         stable_us: first_right_us,
         asked: 3,
         latency_us: None,
-        heard: Vec::new(),
+        heard: first_right_us.into_iter().map(right).collect(),
+    }
+}
+
+fn right(from_us: u64) -> Heard {
+    Heard {
+        answer: "right".to_owned(),
+        right: true,
+        times: 3,
+        from_us,
+        until_us: from_us,
+        detail: None,
     }
 }
 
