@@ -32,6 +32,7 @@ use crate::recording::RecordingSubprocess;
 use crate::samples::{LaidOut, Operation, Sample};
 use crate::snapshot::{Difference, Snapshot};
 use crate::target::{Limits, Target};
+use crate::time::micros;
 use workspace::Place;
 
 /// Where the server is asked.
@@ -655,10 +656,6 @@ impl Check<'_> {
         };
         report::assemble(self, &seen, cases, &findings.told(), selection)
     }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Why no process was started, where the seam was asked and none was: nothing can be said about the

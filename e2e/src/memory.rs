@@ -142,6 +142,9 @@ mod tests {
         assert_eq!((process.pid, process.parent, process.group), (42, 7, 42));
         assert_eq!(process.pages, 321);
         assert_eq!(parse(b"42 (x"), None);
+        let line = b"7 (a) S 1 2 (b) S 41 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 1000 9 0";
+        let process = parse(line).unwrap();
+        assert_eq!((process.pid, process.parent, process.group), (7, 41, 42));
     }
 
     #[test]
@@ -165,6 +168,8 @@ mod tests {
         assert_eq!(table.resident(&[5]), 31 * page());
         assert_eq!(table.resident(&[5, 8]), 1031 * page());
         assert_eq!(table.resident(&[]), 0);
+        assert_eq!(table.members(&[5]), BTreeSet::from([3, 5, 6, 7, 9]));
+        assert_eq!(table.members(&[99]), BTreeSet::new());
     }
 
     #[test]

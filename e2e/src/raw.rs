@@ -5,7 +5,7 @@
 //! can only be seen with other ways. This is a small client of the instrument's own: it frames what
 //! it sends itself, reads with the strict reader of the transcript, and is recorded like the host;
 //! each of its processes carries a note of kind `raw` in the recording. It is not judged, and no
-//! clause hangs on it: what it finds is measured, and hints at settings of the host that may help.
+//! clause hangs on it: what it finds is measured.
 //!
 //! - [`dialogue`], [`manner`], [`ways`], [`value`], [`signals`], [`persona`], [`sentence`], [`output`]: what
 //!   is said, what it is worth and what follows, without I/O.
@@ -42,12 +42,12 @@ use dsh_harness::kernel::Cancel;
 use dsh_harness::subprocess::Subprocess as _;
 use dsh_reports::{Ending, Measured, Persona, PersonaOutcome, Start, StartKind};
 use dsh_transcript::{Event, EventBody};
-use serde_json::Value;
 
 use crate::RecordingSubprocess;
 use crate::evidence::RAW;
 use crate::samples::Operation;
 use crate::target::{Limits, Target};
+use crate::time::micros;
 use client::{Client, Stable};
 use edges::Edges;
 use manner::Manner;
@@ -92,21 +92,6 @@ pub(crate) struct Part {
     pub(crate) measured: Measured,
     /// What was not reached, and why nothing was measured.
     pub(crate) remarks: Vec<String>,
-    /// Settings of the host worth trying.
-    pub(crate) hints: Vec<Hint>,
-}
-
-/// A setting of the host that a raw client saw to help.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Hint {
-    /// As it is written in a deployment: `configuration: {}`.
-    pub(crate) name: String,
-    /// What it helps against.
-    pub(crate) against: String,
-    /// The value of `configuration`, where it changes.
-    pub(crate) configuration: Option<Value>,
-    /// Whether `announceConfiguration` is on.
-    pub(crate) announce: bool,
 }
 
 /// Measures a server. Nothing is begun that could take more than is left of a minute, or of eight
@@ -149,7 +134,6 @@ pub(crate) async fn measure(bench: Bench<'_>) -> Part {
         ends_us,
         usual: None,
         usual_right: BTreeSet::new(),
-        personas: Vec::new(),
         not_reached: Vec::new(),
         part,
     };
@@ -166,8 +150,6 @@ struct Work<'w> {
     /// What was seen of the usual way, and which operations it gets right.
     usual: Option<Seen>,
     usual_right: BTreeSet<Operation>,
-    /// What came of each way, with the hint it gives where it is better than the usual one.
-    personas: Vec<(Persona, Option<Hint>)>,
     not_reached: Vec<&'static str>,
     part: Part,
 }
@@ -198,8 +180,9 @@ impl Work<'_> {
 
     /// Whether the usual way is answered rightly, and ends.
     fn is_fine(&self) -> bool {
-        let usual = self.personas.iter().find(|(p, _)| p.name == USUAL);
-        usual.is_some_and(|(persona, _)| persona.outcome == PersonaOutcome::Fine)
+        let mut personas = self.part.measured.personas.iter();
+        let usual = personas.find(|persona| persona.name == USUAL);
+        usual.is_some_and(|persona| persona.outcome == PersonaOutcome::Fine)
     }
 
     fn left(&self) -> Duration {
@@ -293,20 +276,20 @@ impl Work<'_> {
         let everything: BTreeSet<Operation> = warm.tracks.iter().map(|(known, _)| *known).collect();
         // The usual way is held to everything it could be asked.
         let (outcome, detail) = persona::outcome(About::Everything, warm, &everything);
-        self.add(USUAL, USUAL_SUMMARY, warm, (outcome, detail), None);
+        self.add(USUAL, USUAL_SUMMARY, warm, (outcome, detail));
         let came = persona::outcome(About::Progress, cold, &self.usual_right);
         let summary = "announces window.workDoneProgress and takes every progress";
-        self.add("progress-announced", summary, cold, came, None);
+        self.add("progress-announced", summary, cold, came);
         let came = persona::outcome(About::End, warm, &self.usual_right);
         let summary = "writes shutdown and exit without params, as the host does";
-        self.add("shutdown-params-absent", summary, warm, came, None);
+        self.add("shutdown-params-absent", summary, warm, came);
         let came = persona::outcome(About::Configuration, warm, &self.usual_right);
         if usual.configuration.is_null() {
             let summary = "answers workspace/configuration with null";
-            self.add("configuration-null", summary, warm, came, None);
+            self.add("configuration-null", summary, warm, came);
         } else {
             let summary = "answers workspace/configuration with the configuration it is given";
-            self.add("configuration-given", summary, warm, came, None);
+            self.add("configuration-given", summary, warm, came);
         }
     }
 
@@ -316,7 +299,6 @@ impl Work<'_> {
         summary: &str,
         seen: &Seen,
         came: (PersonaOutcome, Option<String>),
-        hint: Option<Hint>,
     ) {
         let persona = Persona {
             name: name.to_owned(),
@@ -325,7 +307,7 @@ impl Work<'_> {
             detail: came.1,
             first_right_us: seen.first_right_us(),
         };
-        self.personas.push((persona, hint));
+        self.part.measured.personas.push(persona);
     }
 
     async fn start(
@@ -421,8 +403,7 @@ impl Work<'_> {
                     self.not_reached.push(step.name);
                     continue;
                 }
-                let hint = self.hint(step, &seen, came.0);
-                self.add(step.name, step.summary, &seen, came, hint);
+                self.add(step.name, step.summary, &seen, came);
             }
         }
     }
@@ -433,34 +414,6 @@ impl Work<'_> {
         let thrice = Duration::from_micros(needed.unwrap_or(0)) * 3;
         let patience = thrice + LEAST_PATIENCE;
         patience.min(PATIENCE).min(self.bench.budget)
-    }
-
-    /// What the way of that step hints at, where it is better than the usual one.
-    fn hint(&self, step: &Step, seen: &Seen, outcome: PersonaOutcome) -> Option<Hint> {
-        let name = step.setting?;
-        let (usual, _) = self.personas.iter().find(|(p, _)| p.name == USUAL)?;
-        let gained: Vec<&str> = seen
-            .right()
-            .difference(&self.usual_right)
-            .map(|operation| operation.name())
-            .collect();
-        let better = persona::rank(outcome) > persona::rank(usual.outcome);
-        let against = if !gained.is_empty() {
-            format!("{} not answered rightly", gained.join(" and "))
-        } else if better && usual.outcome != PersonaOutcome::Wrong {
-            let detail = usual.detail.as_deref().unwrap_or("it does not work");
-            format!("the server as it is by default: {detail}")
-        } else {
-            return None;
-        };
-        let manner = &step.manner;
-        Some(Hint {
-            name: name.to_owned(),
-            against,
-            configuration: (manner.configuration != self.bench.target.configuration)
-                .then(|| manner.configuration.clone()),
-            announce: manner.announce,
-        })
     }
 
     async fn end(&mut self, name: &'static str, way: Way) {
@@ -565,10 +518,6 @@ impl Work<'_> {
     }
 
     fn conclude(&mut self) {
-        let (personas, hints): (Vec<Persona>, Vec<Option<Hint>>) =
-            std::mem::take(&mut self.personas).into_iter().unzip();
-        self.part.measured.personas = personas;
-        self.part.hints = hints.into_iter().flatten().collect();
         if !self.not_reached.is_empty() {
             let why = if self.is_over() {
                 "interrupted".to_owned()
@@ -612,8 +561,4 @@ fn host_process(events: &[Event]) -> Option<u32> {
         .filter(|event| matches!(event.body, EventBody::ProcessStarted { .. }))
         .filter_map(|event| event.process)
         .find(|process| !raw.contains(process))
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -11,11 +11,12 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use crate::evidence::TERMINATE;
+use crate::started::Started;
 use async_trait::async_trait;
 use dsh_harness::kernel::{Cancel, ExecutionWorld};
 use dsh_harness::subprocess::{
@@ -34,7 +35,7 @@ pub struct RecordingSubprocess {
     recorder: Recorder,
     started: AtomicU32,
     /// Every process that may still be running, for [`RecordingSubprocess::end_all`].
-    running: Mutex<Vec<Weak<dyn ProcessControl>>>,
+    running: Started,
 }
 
 impl RecordingSubprocess {
@@ -44,7 +45,7 @@ impl RecordingSubprocess {
             inner,
             recorder,
             started: AtomicU32::new(0),
-            running: Mutex::default(),
+            running: Started::default(),
         }
     }
 
@@ -56,23 +57,7 @@ impl RecordingSubprocess {
     /// Kills every process tree that is still there, without a grace, and waits until they are
     /// gone: for an interruption that must not wait, and for a fault of our own.
     pub async fn end_all(&self) {
-        let running: Vec<Arc<dyn ProcessControl>> = {
-            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            running
-                .drain(..)
-                .filter_map(|control| control.upgrade())
-                .collect()
-        };
-        let ends = running
-            .iter()
-            .map(|control| control.terminate_tree(Duration::ZERO));
-        futures::future::join_all(ends).await;
-    }
-
-    fn remember(&self, control: &Arc<dyn ProcessControl>) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.retain(|control| control.strong_count() > 0);
-        running.push(Arc::downgrade(control));
+        self.running.end_all().await;
     }
 }
 
@@ -100,7 +85,7 @@ impl Subprocess for RecordingSubprocess {
         let pid = child.control.pid();
         self.recorder
             .emit(Some(process), EventBody::ProcessStarted { pid, argv, cwd });
-        self.remember(&child.control);
+        self.running.remember(&child.control);
         let order = Arc::new(Mutex::new(()));
         let tap = |direction| Tap::new(self.recorder.clone(), process, direction);
         Ok(ChildProcess {

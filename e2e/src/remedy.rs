@@ -8,9 +8,10 @@ use serde_json::json;
 
 use crate::setting::Setting;
 use crate::target::Target;
+use crate::time::millis;
 
-/// The tool's own `timeoutMs`.
-const TOOL_TIMEOUT_MS: u64 = 60_000;
+/// The tool's own `timeoutMs`, in milliseconds.
+pub const TOOL_TIMEOUT_MS: u64 = 60_000;
 /// An advised timeout is a multiple of this.
 const TIMEOUT_STEP_MS: u64 = 5_000;
 /// How often a stale answer is asked for again where that is tried.
@@ -182,7 +183,7 @@ pub(crate) fn slowest(run: &Run) -> Option<Duration> {
 /// `timeoutMs` for the tool: twice the slowest time to a stable answer, rounded up to whole 5 s, at
 /// least what the tool has anyway.
 pub(crate) fn advised_timeout_ms(slowest: Duration) -> u64 {
-    let twice = u64::try_from(slowest.as_millis()).map_or(u64::MAX, |ms| ms.saturating_mul(2));
+    let twice = millis(slowest).saturating_mul(2);
     twice
         .div_ceil(TIMEOUT_STEP_MS)
         .saturating_mul(TIMEOUT_STEP_MS)

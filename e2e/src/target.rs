@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::catalogue::{Entry, Versions};
 use crate::install::{Located, Origin};
 use crate::setting::Suggested;
+use crate::time::millis;
 
 /// Time budgets of the host for one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Limits {
     /// Never more than `budget`: what a probe may wait for holds for the end too.
     #[must_use]
     pub fn within(self, budget: std::time::Duration) -> Self {
-        let budget = u64::try_from(budget.as_millis()).unwrap_or(u64::MAX).max(1);
+        let budget = millis(budget).max(1);
         Self {
             shutdown_ms: budget.min(self.shutdown_ms),
             kill_grace_ms: budget.min(self.kill_grace_ms),
@@ -168,15 +169,8 @@ impl Target {
 
     /// The rows that mount a runtime with this server behind the tool. JSON is YAML.
     pub fn deployment(&self) -> String {
-        let server = self.row();
-        let rows = json!([
-            {"name": "@deepseek-ai/dsh-fs-local"},
-            {"name": "@deepseek-ai/dsh-subprocess-local"},
-            {"name": "@deepseek-ai/dsh-lsp"},
-            {"name": "@deepseek-ai/dsh-lsp-stdio", "config": {"servers": {&self.name: server}}},
-            {"name": "@deepseek-ai/dsh-tool-lsp"},
-        ]);
-        format!("{rows:#}\n")
+        let servers = Map::from_iter([(self.name.clone(), self.row())]);
+        format!("{:#}\n", deployment_rows(&servers, None))
     }
 
     /// The command as it would be typed.
@@ -198,6 +192,22 @@ impl Target {
             command: self.argv(),
         }
     }
+}
+
+/// The rows that mount a runtime with these servers behind the tool; with the tool's own
+/// `timeoutMs` where none is given.
+pub fn deployment_rows(servers: &Map<String, Value>, timeout_ms: Option<u64>) -> Value {
+    let mut tool = json!({"name": "@deepseek-ai/dsh-tool-lsp"});
+    if let Some(timeout_ms) = timeout_ms {
+        tool["config"] = json!({"timeoutMs": timeout_ms});
+    }
+    json!([
+        {"name": "@deepseek-ai/dsh-fs-local"},
+        {"name": "@deepseek-ai/dsh-subprocess-local"},
+        {"name": "@deepseek-ai/dsh-lsp"},
+        {"name": "@deepseek-ai/dsh-lsp-stdio", "config": {"servers": servers}},
+        tool,
+    ])
 }
 
 #[cfg(test)]

@@ -7,21 +7,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use dsh_harness::kernel::{Cancel, ExecutionWorld};
-use dsh_harness::subprocess::{
-    ChildProcess, ProcessControl, ResolveError, SpawnError, SpawnSpec, Subprocess,
-};
+use dsh_harness::subprocess::{ChildProcess, ResolveError, SpawnError, SpawnSpec, Subprocess};
 
 use crate::memory::ProcessTable;
+use crate::started::Started;
 
 /// Wraps another provider and remembers the processes that were started through it.
 pub struct Warden {
     inner: Arc<dyn Subprocess>,
-    started: Mutex<Vec<Weak<dyn ProcessControl>>>,
+    started: Started,
     /// Why nothing more may be started.
     closed: OnceLock<String>,
     peak: AtomicU64,
@@ -34,7 +33,7 @@ impl Warden {
     pub fn new(inner: Arc<dyn Subprocess>) -> Self {
         Self {
             inner,
-            started: Mutex::default(),
+            started: Started::default(),
             closed: OnceLock::new(),
             peak: AtomicU64::new(0),
             members: Mutex::default(),
@@ -45,13 +44,7 @@ impl Warden {
     /// bytes. With a table the members of the trees are found anew; without one the leaders and
     /// the members that were found last are looked at.
     pub fn resident(&self, table: Option<&ProcessTable>) -> u64 {
-        let alive = |control: &Arc<dyn ProcessControl>| control.exited().is_none();
-        let leaders: Vec<u32> = {
-            let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-            started.retain(|control| control.upgrade().as_ref().is_some_and(alive));
-            let controls = started.iter().filter_map(Weak::upgrade);
-            controls.map(|control| control.pid()).collect()
-        };
+        let leaders = self.started.alive();
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         if leaders.is_empty() {
             members.clear();
@@ -78,17 +71,7 @@ impl Warden {
     /// there, each with its whole tree; ends when it is gone.
     pub async fn close(&self, reason: &str) {
         let _ = self.closed.set(reason.to_owned());
-        let started: Vec<Arc<dyn ProcessControl>> = {
-            let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
-            started
-                .drain(..)
-                .filter_map(|control| control.upgrade())
-                .collect()
-        };
-        let ends = started
-            .iter()
-            .map(|control| control.terminate_tree(Duration::ZERO));
-        futures::future::join_all(ends).await;
+        self.started.end_all().await;
     }
 }
 
@@ -119,10 +102,7 @@ impl Subprocess for Warden {
         let child = self.inner.spawn(spec.clone()).await?;
         // Whoever closes looks at the list behind this, or is seen here.
         let control = Arc::clone(&child.control);
-        self.started
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::downgrade(&control));
+        self.started.remember(&control);
         if let Some(reason) = self.closed.get() {
             control.terminate_tree(Duration::ZERO).await;
             return Err(refused(reason));

@@ -125,8 +125,8 @@ async fn ctrl_c_during_the_handshake_leaves_nothing() {
     assert!(!is_alive(pid));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn sigterm_is_the_same_with_its_own_status() {
+/// Sends the signal in the middle of a question, and gives what the program said.
+async fn ended_by(signal: Signal, status: i32) -> String {
     let checked = Checked::start(|server| server.on("textDocument/definition", [ignore()]));
     within(
         "the question",
@@ -134,26 +134,22 @@ async fn sigterm_is_the_same_with_its_own_status() {
     )
     .await;
     let pid = checked.server_pid();
-    checked.signal(Signal::TERM);
-    let (status, said, _desk) = checked.end();
-    assert_eq!(status, Some(143), "{said}");
+    checked.signal(signal);
+    let (ended, said, _desk) = checked.end();
+    assert_eq!(ended, Some(status), "{said}");
     assert!(!is_alive(pid));
+    said
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_is_the_same_with_its_own_status() {
+    ended_by(Signal::TERM, 143).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_the_terminal_is_the_same_with_its_own_status() {
-    let checked = Checked::start(|server| server.on("textDocument/definition", [ignore()]));
-    within(
-        "the question",
-        checked.control.wait_received(1, "definition"),
-    )
-    .await;
-    let pid = checked.server_pid();
-    checked.signal(Signal::HUP);
-    let (status, said, _desk) = checked.end();
-    assert_eq!(status, Some(129), "{said}");
+    let said = ended_by(Signal::HUP, 129).await;
     assert!(said.contains("this report is partial"), "{said}");
-    assert!(!is_alive(pid));
 }
 
 /// The second one does not wait for a server that neither shuts down nor minds SIGTERM.

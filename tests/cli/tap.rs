@@ -359,7 +359,8 @@ fn a_child_that_holds_the_stdout_of_a_server_that_ended_is_heard() {
             drop(stdout);
             assert_eq!(tapped.wait().code(), Some(3));
         }
-        kill_process(child, Signal::KILL).unwrap();
+        // It may have noticed by itself that nobody reads, and be gone.
+        let _gone = kill_process(child, Signal::KILL);
     }
 }
 

@@ -12,6 +12,7 @@ use crate::life::{BOUND, Memory, Round, Rounds};
 use crate::readiness::Answer;
 use crate::samples::{self, ExpectedLocations, Place};
 use crate::snapshot::Snapshot;
+use crate::time::micros;
 use crate::tree;
 
 /// What a round may take at least, as a part of the bound: one that begins late is not cut short.
@@ -192,7 +193,7 @@ async fn drive<'b>(
     let mut seam = second.seam();
     seam.reference = reference;
     let began = seam.now_us();
-    let bound_us = u64::try_from(rounds.bound.as_micros()).unwrap_or(u64::MAX);
+    let bound_us = micros(rounds.bound);
     let look = |made: usize, memory: &mut Vec<Memory>| {
         if let Some(bytes) = second.leader().and_then(|(_, pid)| tree::resident(pid)) {
             memory.push(Memory {

@@ -2,15 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use dsh_reports::{Conclusion, Measured, Run, StartKind};
 
 use super::workspace::Place;
 use super::{Check, Ground, Measuring, Step, questions};
 use crate::RecordingSubprocess;
-use crate::place::At;
 use crate::raw::{self, Bench, Query, Site};
-use crate::samples::Operation;
 
 impl Check<'_> {
     /// Measures in a workspace of its own, and puts what was found into `run`.
@@ -87,40 +86,27 @@ fn conclude(run: &mut Run, interrupted: bool) {
 /// The questions of a place: those of the sample, each operation at each place of the user's, or
 /// each operation somewhere.
 fn queries<'p>(place: &'p Place<'_>) -> Vec<Query<'p>> {
-    match place {
-        Place::Sample { sample, .. } => {
-            let mut seen = [0_u32; Operation::ALL.len()];
-            let questions = sample.questions.iter();
-            questions
-                .map(|question| Query {
-                    operation: question.operation,
-                    label: questions::numbered(question.operation, &mut seen),
-                    file: question.at.file.clone(),
-                    position: question.at.position,
-                    known: Some(&question.answer),
-                })
-                .collect()
-        }
-        Place::Given { at, .. } if !at.is_empty() => everywhere(at),
+    // The driver follows its answers in a way of its own, and has its own patience.
+    let (asked, put) = match place {
+        Place::Sample { sample, .. } => questions::all_of(&sample.questions, Duration::ZERO),
+        Place::Given { at, .. } if !at.is_empty() => questions::at_all(at, Duration::ZERO),
         // One place is enough to measure at.
-        Place::Found { found, .. } => everywhere(found.at.get(..1).unwrap_or_default()),
-        Place::Given { somewhere, .. } | Place::Bare { somewhere, .. } => {
-            everywhere(std::slice::from_ref(somewhere))
+        Place::Found { found, .. } => {
+            questions::at_all(found.at.get(..1).unwrap_or_default(), Duration::ZERO)
         }
-    }
-}
-
-fn everywhere(places: &[At]) -> Vec<Query<'static>> {
-    let mut seen = [0_u32; Operation::ALL.len()];
-    places
-        .iter()
-        .flat_map(|place| Operation::ALL.map(|operation| (place, operation)))
-        .map(|(place, operation)| Query {
-            operation,
-            label: questions::numbered(operation, &mut seen),
-            file: place.file.clone(),
-            position: place.position,
-            known: None,
+        Place::Given { somewhere, .. } | Place::Bare { somewhere, .. } => {
+            questions::at_all(std::slice::from_ref(somewhere), Duration::ZERO)
+        }
+    };
+    let labels = asked.into_iter().map(|asked| asked.label);
+    labels
+        .zip(put)
+        .map(|(label, put)| Query {
+            operation: put.operation,
+            label,
+            file: put.file,
+            position: put.position,
+            known: put.known,
         })
         .collect()
 }

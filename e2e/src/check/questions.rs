@@ -24,7 +24,7 @@ pub(super) fn all_of(
 }
 
 /// `hover`, `hover (2)`, …
-pub(super) fn numbered(operation: Operation, seen: &mut [u32; Operation::ALL.len()]) -> String {
+fn numbered(operation: Operation, seen: &mut [u32; Operation::ALL.len()]) -> String {
     let index = Operation::ALL
         .iter()
         .position(|known| *known == operation)

@@ -1,7 +1,5 @@
 //! Putting together what was judged.
 
-use std::time::Duration;
-
 use dsh_reports::{
     Case, ClauseRef, Conclusion, OperationTimeline, Run, Selection, TranscriptRef, Verdict,
 };
@@ -12,6 +10,7 @@ use super::Check;
 use crate::judge::{Knowledge, Observed};
 use crate::measure;
 use crate::probes::{Probe, probe_of};
+use crate::time::millis;
 
 /// What no clause judges.
 pub(super) struct Told<'a> {
@@ -124,10 +123,6 @@ fn told_version(seen: &Observed<'_>) -> Option<String> {
         .pointer("/serverInfo/version")?
         .as_str()
         .map(str::to_owned)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Names the transcript in the run and in every case that somebody has to look at.

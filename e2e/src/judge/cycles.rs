@@ -11,6 +11,7 @@ use super::{Observed, counted};
 use crate::life::{BOUND, Memory, Rounds, median};
 use crate::probes::Probe;
 use crate::readiness::Answer;
+use crate::time::micros;
 
 /// The rounds that the clause speaks of.
 const ROUNDS: usize = 50;
@@ -73,7 +74,7 @@ fn judged(probe: &Probe, seen: &Observed<'_>, rounds: &Rounds) -> Case {
         let said = format!(
             "{} in {}, all right; {ROUNDS} take a larger --budget",
             counted(made, "round"),
-            duration(u64::try_from(rounds.bound.as_micros()).unwrap_or(u64::MAX))
+            duration(micros(rounds.bound))
         );
         return probe.case(Verdict::NotApplicable, said);
     }
@@ -81,7 +82,7 @@ fn judged(probe: &Probe, seen: &Observed<'_>, rounds: &Rounds) -> Case {
         let said = format!(
             "{} in {}, and no time for more",
             counted(made, "round"),
-            duration(u64::try_from(rounds.bound.as_micros()).unwrap_or(u64::MAX))
+            duration(micros(rounds.bound))
         );
         return note(said, None);
     }

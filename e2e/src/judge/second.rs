@@ -9,6 +9,7 @@ use super::{Knowledge, Observed, counted};
 use crate::life::{ChangedOnDisk, GIVEN_UP, Killed};
 use crate::probes::Probe;
 use crate::readiness::{Answer, End, Track};
+use crate::time::micros;
 
 /// A question that was given up.
 struct GivenUp<'a> {
@@ -239,7 +240,7 @@ fn behind_its_back(probe: &Probe, seen: &Observed<'_>, changed: &ChangedOnDisk) 
         }
         Some(_) => {}
     }
-    let limit = duration(u64::try_from(changed.limit.as_micros()).unwrap_or(u64::MAX));
+    let limit = duration(micros(changed.limit));
     let said = match asked.track.end()? {
         End::Stable => return label(probe.case(Verdict::Pass, seen_when(&asked.track))),
         End::Budget if last_is_right(&asked.track) => {

@@ -21,6 +21,7 @@ use super::{signal, site::Document};
 use crate::RecordingSubprocess;
 use crate::evidence::{self, RAW};
 use crate::judge::telling_line;
+use crate::time::micros;
 
 /// Bytes of stderr that are kept and so can be counted.
 const STDERR: usize = 1 << 20;
@@ -522,8 +523,4 @@ enum Moved {
     Wrote(usize),
     Read(usize),
     Ended(ChildExit),
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

@@ -13,6 +13,7 @@ use super::value::{named, valued};
 use crate::judge::advertised;
 use crate::readiness::{Answer, Pauses};
 use crate::samples::Operation;
+use crate::time::micros;
 
 /// How long an odd request may take.
 const ODD: Duration = Duration::from_secs(2);
@@ -206,7 +207,7 @@ impl<'e> Edges<'e> {
 
     /// Whether the usual question is answered rightly, now or soon.
     pub(super) async fn is_alive(&self, client: &mut Client<'_>, within: Duration) -> bool {
-        let until_us = client.now_us() + u64::try_from(within.as_micros()).unwrap_or(0);
+        let until_us = client.now_us() + micros(within);
         let mut pauses = Pauses::default();
         loop {
             let Ok(document) = self.site.document(&self.query.file) else {

@@ -13,6 +13,7 @@ use super::value::valued;
 use crate::judge::{advertised, method};
 use crate::readiness::{Answer, Pauses};
 use crate::samples::{Operation, Reopened};
+use crate::time::micros;
 
 /// How long the text of `didOpen` may take to count.
 const PATIENCE: Duration = Duration::from_millis(2_500);
@@ -123,7 +124,7 @@ impl Asking<'_, '_> {
         reopened: &Reopened,
     ) -> (Given, Option<Given>) {
         let mut pauses = Pauses::default();
-        let until_us = self.client.now_us() + u64::try_from(PATIENCE.as_micros()).unwrap_or(0);
+        let until_us = self.client.now_us() + micros(PATIENCE);
         self.client.open(new);
         let last = loop {
             let params = self.query.params(&new.uri);

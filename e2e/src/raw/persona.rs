@@ -228,14 +228,3 @@ fn what_came(seen: &Seen) -> String {
         .collect();
     parts.join("; ")
 }
-
-/// How good an outcome is, for comparison.
-pub(super) const fn rank(outcome: PersonaOutcome) -> u8 {
-    match outcome {
-        PersonaOutcome::Dead => 0,
-        PersonaOutcome::Silent => 1,
-        PersonaOutcome::Wrong => 2,
-        PersonaOutcome::DoesNotEnd => 3,
-        PersonaOutcome::NotAsked | PersonaOutcome::Fine => 4,
-    }
-}

@@ -11,8 +11,6 @@ pub(super) struct Step {
     pub(super) summary: &'static str,
     pub(super) about: About,
     pub(super) manner: Manner,
-    /// The setting of the host that makes it behave so.
-    pub(super) setting: Option<&'static str>,
 }
 
 /// The ways that are tried first: those that a setting of the host may stand for.
@@ -26,7 +24,6 @@ pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
                 requests: Requests::Refused,
                 ..usual.clone()
             },
-            setting: None,
         },
         Step {
             name: "configuration-empty",
@@ -36,7 +33,6 @@ pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
                 configuration: json!({}),
                 ..usual.clone()
             },
-            setting: Some("configuration: {}"),
         },
         Step {
             name: "configuration-announced",
@@ -46,7 +42,6 @@ pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
                 announce: true,
                 ..usual.clone()
             },
-            setting: Some("announceConfiguration: true"),
         },
     ];
     if usual.configuration == json!({}) {
@@ -62,7 +57,6 @@ pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
                 announce: true,
                 ..usual.clone()
             },
-            setting: Some("configuration: {}, announceConfiguration: true"),
         });
     }
     if !fine {
@@ -83,7 +77,6 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
                 shutdown: Params::Null,
                 ..usual.clone()
             },
-            setting: None,
         },
         Step {
             name: "shutdown-params-empty",
@@ -93,7 +86,6 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
                 shutdown: Params::Empty,
                 ..usual.clone()
             },
-            setting: None,
         },
         Step {
             name: "configuration-unsupported",
@@ -103,7 +95,6 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
                 configurable: false,
                 ..usual.clone()
             },
-            setting: None,
         },
         Step {
             name: "requests-unanswered",
@@ -113,7 +104,6 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
                 requests: Requests::Unanswered,
                 ..usual.clone()
             },
-            setting: None,
         },
     ];
     if !usual.configuration.is_null() {
@@ -125,7 +115,6 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
                 configuration: Value::Null,
                 ..usual.clone()
             },
-            setting: None,
         });
     }
     steps

@@ -1,12 +1,10 @@
 //! The deployment that makes the servers work that were checked.
 
+use dsh_e2e::{TOOL_TIMEOUT_MS, deployment_rows};
 use dsh_reports::Report;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::output::complain;
-
-/// What a tool's `timeoutMs` is unless it is set.
-const TOOL_TIMEOUT_MS: u64 = 60_000;
 
 /// The rows of a deployment with every server that can be mounted so that it works, as YAML; none
 /// where there is no such server. Those that are left out are told on stderr, with the reason.
@@ -31,13 +29,7 @@ pub(super) fn deployment(report: &Report) -> Option<String> {
     if servers.is_empty() {
         return None;
     }
-    let rows = json!([
-        {"name": "@deepseek-ai/dsh-fs-local"},
-        {"name": "@deepseek-ai/dsh-subprocess-local"},
-        {"name": "@deepseek-ai/dsh-lsp"},
-        {"name": "@deepseek-ai/dsh-lsp-stdio", "config": {"servers": servers}},
-        {"name": "@deepseek-ai/dsh-tool-lsp", "config": {"timeoutMs": timeout_ms}},
-    ]);
+    let rows = deployment_rows(&servers, Some(timeout_ms));
     let mut text = String::new();
     for comment in comments {
         // What a server said may have line ends in it.
@@ -133,6 +125,7 @@ fn is_plain(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn blocks_are_read_back_as_they_were() {
