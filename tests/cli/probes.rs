@@ -6,7 +6,7 @@ mod second;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dsh_e2e::{CheckOptions, Checked, Ground, Measuring, Step, Target, samples};
+use dsh_e2e::{CheckOptions, Checked, Ground, Limits, Measuring, Step, Target, samples};
 use dsh_fake_lsp::{
     Action, Control, FakeServer, Helper, Rule, exit, ignore, raw, reply, reply_error, spawn_helper,
 };
@@ -21,6 +21,18 @@ use crate::support::program;
 /// Long enough for every right answer, short enough for those that never come.
 const BUDGET: Duration = Duration::from_millis(1500);
 
+/// What is deaf to SIGTERM is killed soon; what ends by itself has its usual time.
+pub(crate) const LIMITS: Limits = Limits {
+    shutdown_ms: 5_000,
+    kill_grace_ms: 300,
+};
+
+/// Enough to go through every stretch of a check. QUA-15 speaks of fifty rounds, and does not apply
+/// to fewer.
+const FEW_ROUNDS: usize = 6;
+/// So many that QUA-15 is judged.
+const ROUNDS: usize = 60;
+
 /// How a fake server is started and checked, and where.
 fn prepared(server: &FakeServer) -> (Target, CheckOptions, tempfile::TempDir) {
     let command = server
@@ -31,12 +43,15 @@ fn prepared(server: &FakeServer) -> (Target, CheckOptions, tempfile::TempDir) {
     let mut argv = vec![command.program.display().to_string()];
     argv.extend(command.args.iter().cloned());
     let extensions = [(".fake".to_owned(), "fake".to_owned())].into();
-    let target = Target::of_command("fake", &argv, extensions);
+    let target = Target {
+        limits: Some(LIMITS),
+        ..Target::of_command("fake", &argv, extensions)
+    };
     let temporary = tempfile::tempdir().unwrap();
     let options = CheckOptions {
         budget: BUDGET,
         only: Vec::new(),
-        rounds: 60,
+        rounds: FEW_ROUNDS,
         keep: false,
         temporary: temporary.path().to_owned(),
         reproduce: "dsh-conform check".to_owned(),
@@ -141,7 +156,8 @@ fn on(event: &str, actions: impl IntoIterator<Item = Action>) -> FakeServer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_good_server_is_blamed_for_nothing() {
-    assert_eq!(blamed(&check(FakeServer::markers()).await), []);
+    let checked = check_with(FakeServer::markers(), |options| options.rounds = ROUNDS).await;
+    assert_eq!(blamed(&checked), []);
 }
 
 /// QUA-1
@@ -313,12 +329,14 @@ async fn a_server_that_stays_or_leaves_somebody_behind_fails() {
     let stays = FakeServer::markers()
         .on("exit", [ignore()])
         .on("eof", [ignore()]);
-    let checked = check(stays).await;
+    // Each of its ends takes what a shutdown may take.
+    let its_end = |options: &mut CheckOptions| options.only = second::chosen("QUA-8");
+    let checked = check_with(stays, its_end).await;
     assert_eq!(
         case(&checked, "QUA-8").message,
         "still running after exit and the end of stdin"
     );
-    let mute = check(on("shutdown", [ignore()])).await;
+    let mute = check_with(on("shutdown", [ignore()]), its_end).await;
     assert_eq!(case(&mute, "QUA-8").message, "shutdown was not answered");
     let helper = Helper {
         deaf: true,

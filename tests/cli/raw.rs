@@ -18,7 +18,8 @@ use dsh_transcript::EventBody;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Desk, is_alive, program, typed};
+use crate::probes::LIMITS;
+use crate::support::{Desk, is_alive, program, typed, whole_check};
 
 /// A server that is measured alone.
 struct Bench {
@@ -39,7 +40,10 @@ impl Bench {
         let extensions = [(".fake".to_owned(), "fake".to_owned())].into();
         let temporary = tempfile::tempdir().unwrap();
         Self {
-            target: Target::of_command("fake", &argv, extensions),
+            target: Target {
+                limits: Some(LIMITS),
+                ..Target::of_command("fake", &argv, extensions)
+            },
             options: CheckOptions {
                 budget: Duration::from_secs(4),
                 only: Vec::new(),
@@ -526,8 +530,8 @@ fn measuring_is_part_of_a_check_unless_it_is_left_out() {
         let report = desk.run(&args).ended(0).report();
         report.runs[0].clone()
     };
-    let run = measured(&[]);
-    let found = run.measured.unwrap();
+    let whole = dsh_reports::read(whole_check()).unwrap();
+    let found = whole.runs[0].measured.clone().unwrap();
     assert_eq!(bad(&found), []);
     // What the host saw of a cold start and what the driver saw of a warm one.
     assert_eq!(found.output.len(), 2);

@@ -283,7 +283,7 @@ impl Kept {
     fn check(&self, server: &FakeServer, more: &[&str]) -> crate::support::Said {
         let command = typed(server);
         let mut args = vec!["check", "--command", &command, "--ext", ".x=x"];
-        args.extend(["--baseline", "kept.json"]);
+        args.extend(["--baseline", "kept.json", "--measure", "no"]);
         args.extend(more);
         self.0.run(&args)
     }
@@ -388,7 +388,8 @@ fn a_server_that_is_missing_leaves_its_baseline_as_it_was() {
 #[test]
 fn the_deployment_that_is_printed_mounts() {
     let desk = Desk::new();
-    let said = desk.run(&["check", "--emit-config"]).ended(0);
+    let said = desk.run(&["check", "--emit-config", "--measure", "no"]);
+    let said = said.ended(0);
     assert_eq!(said.err, "");
     let rows: Value = serde_saphyr::from_str(&said.out).unwrap();
     let server = &rows[3]["config"]["servers"]["built-in"];
@@ -413,6 +414,8 @@ fn no_deployment_is_printed_of_a_server_that_fails() {
             "--ext",
             ".x=x",
             "--emit-config",
+            "--measure",
+            "no",
         ])
         .ended(1)
         .err_has("NOT QUALIFIED: QUA-8");

@@ -1,6 +1,7 @@
 //! Starting the program, and looking at what is left of it.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use assert_cmd::Command;
 use dsh_fake_lsp::FakeServer;
@@ -118,6 +119,19 @@ impl Said {
     pub(crate) fn report(&self) -> dsh_reports::Report {
         dsh_reports::read(&self.out).unwrap()
     }
+}
+
+/// What a whole check of the built-in server says as JSON, with everything judged and measured:
+/// carried out once for all tests that look at it, since it takes seconds.
+pub(crate) fn whole_check() -> &'static str {
+    static SAID: OnceLock<String> = OnceLock::new();
+    SAID.get_or_init(|| {
+        let desk = Desk::new();
+        let said = desk.run(&["check", "--format", "json"]).ended(0);
+        assert_eq!(said.err, "");
+        assert_eq!(desk.files(), Vec::<String>::new());
+        said.out
+    })
 }
 
 /// The value of `--command` that starts this fake server.

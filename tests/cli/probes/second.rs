@@ -24,7 +24,7 @@ fn of_file(file: &str) -> Value {
     json!({"textDocument": {"uri": format!("${{uri:{file}}}")}})
 }
 
-fn chosen(clause: &str) -> Vec<&'static Probe> {
+pub(super) fn chosen(clause: &str) -> Vec<&'static Probe> {
     vec![probe_of(clause).unwrap()]
 }
 
@@ -32,6 +32,7 @@ fn chosen(clause: &str) -> Vec<&'static Probe> {
 async fn chosen_only(server: FakeServer, clause: &str) -> Checked {
     check_with(server, |options| {
         options.only = chosen(clause);
+        options.rounds = ROUNDS;
         options.budget = Duration::from_secs(5);
     })
     .await
@@ -120,6 +121,7 @@ async fn an_error_among_fifty_questions_is_a_note() {
     // The first start asks for fewer definitions than that.
     let lost = definition().nth(20).run([reply_error(-32603, "lost")]);
     let checked = check_with(FakeServer::markers().rule(lost), |options| {
+        options.rounds = ROUNDS;
         options.budget = Duration::from_mins(1);
     })
     .await;
