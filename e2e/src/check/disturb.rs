@@ -184,9 +184,10 @@ async fn knows(second: &Second<'_>, sample: &'static Sample, operation: Operatio
     let Some(question) = of_operation.next() else {
         return true;
     };
-    let budget = match second.doubtful.contains(&operation) {
-        true => second.budget / DOUBTFUL,
-        false => second.budget,
+    let budget = if second.doubtful.contains(&operation) {
+        second.budget / DOUBTFUL
+    } else {
+        second.budget
     };
     let mut asked = questions::followed(question, operation.name().to_owned(), None, budget);
     let mut seam = second.seam();
