@@ -66,6 +66,7 @@ fn reason(run: &Run) -> &str {
     }
 }
 
+/// Two whole checks of two hundred rounds each, since a matrix shows every clause.
 #[test]
 fn several_servers_leave_one_matrix_and_a_line_each() {
     let desk = Desk::new();

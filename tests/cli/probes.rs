@@ -18,14 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::program;
 
-/// Long enough for every right answer, short enough for those that never come.
+/// Long enough for every right answer, short enough for those that never come. A test takes as many
+/// of it as there are stretches of a check in which something never comes.
 const BUDGET: Duration = Duration::from_millis(1500);
-
-/// What is deaf to SIGTERM is killed soon; what ends by itself has its usual time.
-pub(crate) const LIMITS: Limits = Limits {
-    shutdown_ms: 5_000,
-    kill_grace_ms: 300,
-};
 
 /// Enough to go through every stretch of a check. QUA-15 speaks of fifty rounds, and does not apply
 /// to fewer.
@@ -43,10 +38,7 @@ fn prepared(server: &FakeServer) -> (Target, CheckOptions, tempfile::TempDir) {
     let mut argv = vec![command.program.display().to_string()];
     argv.extend(command.args.iter().cloned());
     let extensions = [(".fake".to_owned(), "fake".to_owned())].into();
-    let target = Target {
-        limits: Some(LIMITS),
-        ..Target::of_command("fake", &argv, extensions)
-    };
+    let target = Target::of_command("fake", &argv, extensions);
     let temporary = tempfile::tempdir().unwrap();
     let options = CheckOptions {
         budget: BUDGET,
@@ -65,7 +57,16 @@ async fn check(server: FakeServer) -> Checked {
 }
 
 async fn check_with(server: FakeServer, change: impl FnOnce(&mut CheckOptions)) -> Checked {
-    let (target, mut options, temporary) = prepared(&server);
+    check_within(server, Limits::default(), change).await
+}
+
+async fn check_within(
+    server: FakeServer,
+    limits: Limits,
+    change: impl FnOnce(&mut CheckOptions),
+) -> Checked {
+    let (mut target, mut options, temporary) = prepared(&server);
+    target.limits = Some(limits);
     change(&mut options);
     let ground = Ground::Sample(samples::sample("fake").unwrap());
     let subprocess = Arc::new(LocalSubprocess::from_environment());
@@ -130,8 +131,14 @@ fn case<'a>(checked: &'a Checked, id: &str) -> &'a Case {
 /// Exactly this clause is blamed, with this verdict, and says why.
 async fn only(server: FakeServer, clause: &str, verdict: Verdict) -> Checked {
     let checked = check(server).await;
+    is_all(&checked, clause, verdict);
+    checked
+}
+
+#[track_caller]
+fn is_all(checked: &Checked, clause: &str, verdict: Verdict) {
     assert_eq!(
-        blamed(&checked),
+        blamed(checked),
         [(clause.to_owned(), verdict)],
         "{:#?}",
         checked.run.cases
@@ -147,7 +154,6 @@ async fn only(server: FakeServer, clause: &str, verdict: Verdict) -> Checked {
             "{case:#?}"
         );
     }
-    checked
 }
 
 fn on(event: &str, actions: impl IntoIterator<Item = Action>) -> FakeServer {
@@ -329,21 +335,27 @@ async fn a_server_that_stays_or_leaves_somebody_behind_fails() {
     let stays = FakeServer::markers()
         .on("exit", [ignore()])
         .on("eof", [ignore()]);
-    // Each of its ends takes what a shutdown may take.
+    // Each end takes all that it may take, so that may be less, and there is one.
+    let limits = Limits {
+        shutdown_ms: 700,
+        kill_grace_ms: 200,
+    };
     let its_end = |options: &mut CheckOptions| options.only = second::chosen("QUA-8");
-    let checked = check_with(stays, its_end).await;
+    let checked = check_within(stays, limits, its_end).await;
     assert_eq!(
         case(&checked, "QUA-8").message,
         "still running after exit and the end of stdin"
     );
-    let mute = check_with(on("shutdown", [ignore()]), its_end).await;
+    let mute = check_within(on("shutdown", [ignore()]), limits, its_end).await;
     assert_eq!(case(&mute, "QUA-8").message, "shutdown was not answered");
     let helper = Helper {
         deaf: true,
         ..Helper::default()
     };
     let leaves = on("initialized", [spawn_helper(helper)]);
-    let checked = only(leaves, "QUA-8", Verdict::Fail).await;
+    // Two starts, behind each of which what is deaf is waited for.
+    let checked = check(leaves).await;
+    is_all(&checked, "QUA-8", Verdict::Fail);
     assert!(case(&checked, "QUA-8").message.starts_with("left behind: "));
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dsh_e2e::{CheckOptions, Checked, Ground, Measuring, Step, Target, samples};
+use dsh_e2e::{CheckOptions, Checked, Ground, Limits, Measuring, Step, Target, samples};
 use dsh_fake_lsp::{
     Action, Control, FakeServer, Helper, Rule, exit, ignore, notify, raw, reply, reply_error,
     request, request_and_wait, set, spawn_helper, stderr_flood, trap_sigterm,
@@ -18,7 +18,6 @@ use dsh_transcript::EventBody;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::probes::LIMITS;
 use crate::support::{Desk, is_alive, program, typed, whole_check};
 
 /// A server that is measured alone.
@@ -41,7 +40,11 @@ impl Bench {
         let temporary = tempfile::tempdir().unwrap();
         Self {
             target: Target {
-                limits: Some(LIMITS),
+                // What is deaf is killed soon.
+                limits: Some(Limits {
+                    kill_grace_ms: 300,
+                    ..Limits::default()
+                }),
                 ..Target::of_command("fake", &argv, extensions)
             },
             options: CheckOptions {
@@ -265,6 +268,7 @@ async fn a_server_that_waits_for_every_answer_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_silent_until_it_is_configured_is_found() {
+    // In most ways of a client, every question to it is waited for until nobody hopes any more.
     let mut server = on("workspace/didChangeConfiguration", [set("configured")]);
     for method in ["definition", "references", "implementation", "hover"] {
         let method = format!("textDocument/{method}");
@@ -294,6 +298,7 @@ async fn a_server_that_is_silent_until_it_is_configured_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_null_switches_off_is_found() {
+    // Twice, and in half of the ways the wrong answer is asked for again as long as may be.
     let server = asks_for_configuration()
         .rule(
             Rule::on("response")
@@ -334,6 +339,7 @@ async fn a_server_that_null_switches_off_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_refuses_params_of_shutdown_and_stays_is_found() {
+    // Where it stays, its end is waited for as long as it may take.
     let refused = || [reply_error(-32602, "Unexpected params")];
     let server = FakeServer::markers()
         .rule(Rule::on("shutdown").when(json!({})).run(refused()))
@@ -357,6 +363,7 @@ async fn a_server_that_refuses_params_of_shutdown_and_stays_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_left_behind_an_end_and_a_deaf_server_are_found() {
+    // Behind each of a dozen processes the helper is given half a second to follow.
     let helper = spawn_helper(Helper::default());
     let server = on("initialized", [helper, trap_sigterm()]).on("SIGTERM", [ignore()]);
     let measuring = Bench::of(&server).budget(Duration::from_millis(1_500));
@@ -478,7 +485,8 @@ async fn a_server_that_is_never_initialized_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_there_was_no_time_for_is_named() {
     let server = on("textDocument/definition", [ignore()]).on("shutdown", [ignore()]);
-    let measuring = Bench::of(&server).budget(Duration::from_millis(250));
+    // The time that there is, is used up: eight budgets.
+    let measuring = Bench::of(&server).budget(Duration::from_millis(750));
     let began = Instant::now();
     let checked = measuring.run().await;
     assert!(
@@ -488,7 +496,7 @@ async fn what_there_was_no_time_for_is_named() {
     );
     let remarks = checked.run.remarks.join("\n");
     assert!(
-        remarks.contains("not measured, since 2.0 s were over: "),
+        remarks.contains("not measured, since 6.0 s were over: "),
         "{remarks}"
     );
     assert!(remarks.contains("shutdown-params-empty"), "{remarks}");

@@ -1,5 +1,9 @@
 //! Settings of the host, tried where a MUST fails and taken away where they were given: whether
 //! they are needed is seen on real processes.
+//!
+//! Without the setting it needs, a server is waited for in vain: a check takes at least a budget
+//! then, and a trial that does not help takes another. So most of these take several seconds, which
+//! they spend waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
