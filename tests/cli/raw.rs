@@ -65,6 +65,16 @@ impl Bench {
         self
     }
 
+    /// How long an end may take.
+    fn shutdown(mut self, limit: Duration) -> Self {
+        let limits = self.target.limits.unwrap_or_default();
+        self.target.limits = Some(Limits {
+            shutdown_ms: u64::try_from(limit.as_millis()).unwrap(),
+            ..limits
+        });
+        self
+    }
+
     fn configuration(mut self, configuration: Value) -> Self {
         self.target.configuration = configuration;
         self
@@ -345,7 +355,7 @@ async fn a_server_that_refuses_params_of_shutdown_and_stays_is_found() {
         .rule(Rule::on("shutdown").when(json!({})).run(refused()))
         .on("eof", [ignore()])
         .rule(Rule::on("exit").when(json!({})).run([ignore()]));
-    let measuring = Bench::of(&server).budget(Duration::from_millis(1_500));
+    let measuring = Bench::of(&server).shutdown(Duration::from_millis(1_000));
     let found = measuring.run().await.run.measured.unwrap();
     assert_eq!(
         bad(&found),
@@ -366,7 +376,7 @@ async fn what_is_left_behind_an_end_and_a_deaf_server_are_found() {
     // Behind each of a dozen processes the helper is given half a second to follow.
     let helper = spawn_helper(Helper::default());
     let server = on("initialized", [helper, trap_sigterm()]).on("SIGTERM", [ignore()]);
-    let measuring = Bench::of(&server).budget(Duration::from_millis(1_500));
+    let measuring = Bench::of(&server).shutdown(Duration::from_millis(1_000));
     let found = measuring.run().await.run.measured.unwrap();
     assert_eq!(end(&found, "shutdown").left, 1, "{:?}", found.ends);
     assert_eq!(end(&found, "sigterm").took_us, None, "{:?}", found.ends);
@@ -486,7 +496,7 @@ async fn a_server_that_is_never_initialized_is_given_up() {
 async fn what_there_was_no_time_for_is_named() {
     let server = on("textDocument/definition", [ignore()]).on("shutdown", [ignore()]);
     // The time that there is, is used up: eight budgets.
-    let measuring = Bench::of(&server).budget(Duration::from_millis(750));
+    let measuring = Bench::of(&server).budget(Duration::from_secs(1));
     let began = Instant::now();
     let checked = measuring.run().await;
     assert!(
@@ -496,7 +506,7 @@ async fn what_there_was_no_time_for_is_named() {
     );
     let remarks = checked.run.remarks.join("\n");
     assert!(
-        remarks.contains("not measured, since 6.0 s were over: "),
+        remarks.contains("not measured, since 8.0 s were over: "),
         "{remarks}"
     );
     assert!(remarks.contains("shutdown-params-empty"), "{remarks}");
