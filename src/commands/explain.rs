@@ -123,7 +123,10 @@ mod tests {
     fn every_kind_of_name_is_explained_and_an_unknown_one_suggests_another() {
         let suite = Suite::embedded().unwrap();
         for (id, expected) in [
-            ("qua-6", &["QUA-6 MUST", "source      LSP 3.17: Base Protocol"][..]),
+            (
+                "qua-6",
+                &["QUA-6 MUST", "source      LSP 3.17: Base Protocol"][..],
+            ),
             (
                 "qua-4",
                 &["S1: DeepSeek Harness, the language-server seam\n            host policy: known"],
@@ -136,7 +139,10 @@ mod tests {
                     "dsh-conform run cancel/before-it-starts --in-process",
                 ],
             ),
-            ("scenarios/suite/cancel/before-it-starts.yaml", &["CAN-1 MUST"]),
+            (
+                "scenarios/suite/cancel/before-it-starts.yaml",
+                &["CAN-1 MUST"],
+            ),
             ("CAN-1", &["cancel/before-it-starts", "cargo test -p"]),
             ("MSG/version", &["see         WIRE-7, which judges it too"]),
             ("CAN-4", &["kills-at-once"]),
@@ -164,7 +170,10 @@ mod tests {
         }
         for (id, expected) in [
             ("QUA-60", "did you mean QUA-6?"),
-            ("cancel/before-it-start", "did you mean cancel/before-it-starts?"),
+            (
+                "cancel/before-it-start",
+                "did you mean cancel/before-it-starts?",
+            ),
             ("kill-at-once", "did you mean kills-at-once?"),
             ("respones", "did you mean responses?"),
             ("nothing-of-the-kind-at-all", "`dsh-conform list clauses`"),

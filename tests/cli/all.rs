@@ -77,7 +77,14 @@ fn several_servers_leave_one_matrix_and_a_line_each() {
         .run(&args(
             &["a-good", "b-good"],
             &[
-                "--jobs", "2", "--measure", "no", "--format", "markdown", "--out", "out",
+                "--jobs",
+                "2",
+                "--measure",
+                "no",
+                "--format",
+                "markdown",
+                "--out",
+                "out",
             ],
         ))
         .ended(0)
@@ -209,7 +216,13 @@ fn what_keeps_one_server_away_is_told_of_it_and_the_others_go_on() {
         json!([{"kind": "npm", "package": "not-here-at-all", "version": "1.2.3", "node": 18}]);
     catalogue(&desk, &[missing, entry("good", &FakeServer::markers())]);
     let more = [
-        "--only", "QUA-1", "--install", "--format", "json", "--out", "all.json",
+        "--only",
+        "QUA-1",
+        "--install",
+        "--format",
+        "json",
+        "--out",
+        "all.json",
     ];
     desk.command(&args(&["missing", "good"], &more))
         .env("PATH", "/nowhere")

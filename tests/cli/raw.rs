@@ -355,7 +355,7 @@ async fn a_server_that_refuses_params_of_shutdown_and_stays_is_found() {
         .rule(Rule::on("shutdown").when(json!({})).run(refused()))
         .on("eof", [ignore()])
         .rule(Rule::on("exit").when(json!({})).run([ignore()]));
-    let measuring = Bench::of(&server).shutdown(Duration::from_millis(1_000));
+    let measuring = Bench::of(&server).shutdown(Duration::from_secs(2));
     let found = measuring.run().await.run.measured.unwrap();
     assert_eq!(
         bad(&found),
@@ -376,7 +376,7 @@ async fn what_is_left_behind_an_end_and_a_deaf_server_are_found() {
     // Behind each of a dozen processes the helper is given half a second to follow.
     let helper = spawn_helper(Helper::default());
     let server = on("initialized", [helper, trap_sigterm()]).on("SIGTERM", [ignore()]);
-    let measuring = Bench::of(&server).shutdown(Duration::from_millis(1_000));
+    let measuring = Bench::of(&server).shutdown(Duration::from_secs(2));
     let found = measuring.run().await.run.measured.unwrap();
     assert_eq!(end(&found, "shutdown").left, 1, "{:?}", found.ends);
     assert_eq!(end(&found, "sigterm").took_us, None, "{:?}", found.ends);

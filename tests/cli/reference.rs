@@ -98,13 +98,7 @@ fn lists_are_there_as_text_and_as_records() {
     desk.run(&["list", "clauses", "qau-1"])
         .ended(5)
         .err_has("did you mean QUA-1?");
-    for what in [
-        "clauses",
-        "probes",
-        "servers",
-        "monitors",
-        "mutants",
-    ] {
+    for what in ["clauses", "probes", "servers", "monitors", "mutants"] {
         let said = desk.run(&["list", what, "--format", "json"]).ended(0);
         let records: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         assert!(records.as_array().is_some_and(|all| !all.is_empty()));
