@@ -127,6 +127,7 @@ impl MutantResult {
                 line: None,
             }),
             level: dsh_reports::Level::Must,
+            timed: false,
             verdict,
             label: None,
             message,
