@@ -23,7 +23,7 @@ use super::deployment;
 use crate::artifacts::Artifacts;
 use crate::cli::Global;
 use crate::exit::Exit;
-use crate::output::complain;
+use crate::output::{self, complain};
 use crate::shell::{Shell, compact_date, unix_us};
 use crate::signals::{Interruption, interruptible_reader};
 use crate::streams;
@@ -141,6 +141,11 @@ impl Args {
 pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {
     if let Err(problem) = args.check() {
         return usage(&problem);
+    }
+    // Nothing is worked for whose answer would be lost.
+    if let Err(error) = output::open() {
+        complain(&format!("error: {error}"));
+        return Exit::NotCarriedOut;
     }
     interruptible_reader(|interruption| async move {
         let recorder = recorder(&args);
@@ -303,7 +308,7 @@ fn keep(shell: &Shell, file: &Path, recorder: &Recorder, exit: Exit) -> Exit {
 /// Writes a file of the run, and lets the status say where that is not possible.
 fn write(shell: &Shell, file: &Path, text: Result<String, String>, exit: Exit) -> Exit {
     let written = text.and_then(|text| {
-        Artifacts::write(&shell.absolute(file), &text).map_err(|error| error.to_string())
+        Artifacts::write(&shell.absolute(file), text.as_bytes()).map_err(|error| error.to_string())
     });
     match written {
         Ok(()) => exit,
