@@ -79,7 +79,14 @@ impl Schema {
                     format!("{name} lacks {property:?}")
                 }
             }
-            Kind::Type { kind } => format!("{name} must be {}, not {was}", types(kind)),
+            Kind::Type { kind } => match encoded_twice(kind, error.instance()) {
+                Some(what) => format!(
+                    "{name} must be {}, and it is {what} inside a string; give it as it is, without \
+                     quotes around it and without backslashes",
+                    types(kind)
+                ),
+                None => format!("{name} must be {}, not {was}", types(kind)),
+            },
             Kind::AdditionalProperties { unexpected }
             | Kind::UnevaluatedProperties { unexpected } => {
                 let known = if pointer.is_empty() {
@@ -202,6 +209,26 @@ fn types(kind: &TypeKind) -> String {
     }
 }
 
+/// What a string holds that, written as JSON of its own, would have been right: models put objects
+/// and arrays into strings.
+fn encoded_twice(kind: &TypeKind, value: &Value) -> Option<&'static str> {
+    let inner: Value = serde_json::from_str(value.as_str()?).ok()?;
+    let (names, what): (&[&str], _) = match &inner {
+        Value::Array(_) => (&["array"], "an array"),
+        Value::Object(_) => (&["object"], "an object"),
+        Value::Number(number) if number.is_f64() => (&["number"], "a number"),
+        Value::Number(_) => (&["integer", "number"], "a number"),
+        Value::Bool(_) => (&["boolean"], "a boolean"),
+        Value::Null | Value::String(_) => return None,
+    };
+    let fits = |one: String| names.contains(&one.as_str());
+    let wanted = match kind {
+        TypeKind::Single(one) => fits(one.to_string()),
+        TypeKind::Multiple(several) => several.iter().any(|one| fits(one.to_string())),
+    };
+    wanted.then_some(what)
+}
+
 /// A value as the message names it: its kind, and its JSON where that is short.
 fn quote(value: &Value) -> String {
     match value {
@@ -268,7 +295,26 @@ mod tests {
         check(&json!({"operation": "hover"}), "\"line\" is missing");
         check(
             &json!({"operation": "hover", "line": "12"}),
-            "\"line\" must be an integer, not the string \"12\"",
+            "\"line\" must be an integer, and it is a number inside a string; give it as it is, \
+             without quotes around it and without backslashes",
+        );
+        check(
+            &json!({"operation": "hover", "line": "twelve"}),
+            "\"line\" must be an integer, not the string \"twelve\"",
+        );
+        check(
+            &json!({"operation": "hover", "line": 1, "nested": "[{\"a\": \"b\"}]"}),
+            "\"nested\" must be an array, and it is an array inside a string; give it as it is, \
+             without quotes around it and without backslashes",
+        );
+        check(
+            &json!({"operation": "hover", "line": 1, "nested": "[{\"a\": "}),
+            "\"nested\" must be an array, not the string \"[{\\\"a\\\": \"",
+        );
+        check(
+            &json!("{\"operation\": \"hover\", \"line\": 1}"),
+            "the arguments must be an object, and it is an object inside a string; give it as it \
+             is, without quotes around it and without backslashes",
         );
         check(
             &json!({"operation": "hover", "line": 0}),

@@ -53,8 +53,9 @@ impl Tool for Read {
         self.0.emit(&FsObserved {
             target: FsTarget {
                 path: path.as_str().into(),
-                display_path: path,
+                display_path: path.clone(),
             },
+            identity: path.into(),
             observation: Observation::Present {
                 version: FsVersion::new("1"),
             },

@@ -229,6 +229,7 @@ impl Tool for Touch {
                     path: path.into(),
                     display_path: path.to_owned(),
                 },
+                identity: path.into(),
                 observation: if present {
                     Observation::Present {
                         version: FsVersion::new("1"),
