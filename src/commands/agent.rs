@@ -8,12 +8,14 @@ mod trajectory;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use dsh_e2e::RecordingSubprocess;
 use dsh_harness::agent::LoopOptions;
+use dsh_harness::kernel::Subscription;
 use dsh_harness::subprocess::LocalSubprocess;
-use dsh_harness::workspace_context::HomeVariables;
+use dsh_harness::workspace_context::{HomeVariables, InstructionsPassedOver};
 use dsh_harness::{Deployment, MountError, Runtime};
 use dsh_profiles::{Host, HostOptions, Profile, acp, sdk};
 use dsh_transcript::Recorder;
@@ -151,14 +153,24 @@ pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {
         let recorder = recorder(&args);
         let session = OnceLock::new();
         let exit = match host(shell, &args, recorder.as_ref(), &interruption).await {
-            Ok((host, models)) => match args.profile() {
-                Profile::Headless => {
-                    let run =
-                        headless::run(shell, global, &args, host, &models, &interruption, &session);
-                    run.await
+            Ok((host, models)) => {
+                let _telling = passed_over(&host);
+                match args.profile() {
+                    Profile::Headless => {
+                        let run = headless::run(
+                            shell,
+                            global,
+                            &args,
+                            host,
+                            &models,
+                            &interruption,
+                            &session,
+                        );
+                        run.await
+                    }
+                    _ => serve(args.profile(), host, &interruption).await,
                 }
-                _ => serve(args.profile(), host, &interruption).await,
-            },
+            }
             Err(exit) => exit,
         };
         let Some(recorder) = recorder else {
@@ -183,6 +195,23 @@ fn recorder(args: &Args) -> Option<Recorder> {
         let recorder = Recorder::new();
         recorder.emit(None, dsh_reports::clock(unix_us()));
         recorder
+    })
+}
+
+/// The most instruction files whose passing over is told.
+const MOST_PASSED_OVER: usize = 20;
+
+/// Tells, a line each, of instruction files that are there and are not used: the model is not told,
+/// and whoever wrote them waits for what they ask for.
+fn passed_over(host: &Host) -> Subscription {
+    let count = AtomicUsize::new(0);
+    let events = host.runtime().events();
+    events.subscribe(move |event: &InstructionsPassedOver| {
+        match count.fetch_add(1, Ordering::Relaxed) {
+            earlier if earlier < MOST_PASSED_OVER => complain(&format!("warning: {event}")),
+            MOST_PASSED_OVER => complain("warning: further ones are told with --verbose"),
+            _ => {}
+        }
     })
 }
 

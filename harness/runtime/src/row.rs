@@ -110,7 +110,8 @@ impl PluginName {
                 "The tools `read`, `write` and `edit` of the model. Needs the row of the file system."
             }
             Self::ReadBeforeWrite => {
-                "Lets a session write a file only if it has read it and it has not changed since."
+                "Lets a session write a file only if it has read it, by whatever path, and it has not \
+                 changed since. A window of a file that was read counts as the file."
             }
             Self::CodeMode => {
                 "The tool `run_code` of the model: JavaScript that calls the other tools."

@@ -33,11 +33,7 @@ pub(crate) struct Located {
 
 impl Files {
     /// The target that a call names, relative to its session's directory.
-    async fn resolve(
-        &self,
-        path: &str,
-        context: &ExecContext,
-    ) -> Result<FsTarget, ToolError> {
+    async fn resolve(&self, path: &str, context: &ExecContext) -> Result<FsTarget, ToolError> {
         let session = context.session.as_ref();
         let cwd = session.and_then(|session| session.header().cwd.as_deref());
         let resolved = self.fs.resolve(cwd, path, &context.cancel).await;
@@ -71,13 +67,7 @@ impl Files {
         version: FsVersion,
         context: &ExecContext,
     ) {
-        self.observed(
-            tool,
-            write,
-            at,
-            Observation::Present { version },
-            context,
-        );
+        self.observed(tool, write, at, Observation::Present { version }, context);
     }
 
     /// Tells that there is no file (RUN-10).

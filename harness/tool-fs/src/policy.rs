@@ -79,11 +79,8 @@ impl Ledger {
             Observation::Present { version } => Known::Version(version.clone()),
             Observation::Absent => Known::Absent,
         };
-        self.memory().record(
-            observed.session.clone(),
-            observed.identity.clone(),
-            known,
-        );
+        self.memory()
+            .record(observed.session.clone(), observed.identity.clone(), known);
     }
 }
 

@@ -386,6 +386,10 @@ impl Rig {
         std::fs::remove_file(self.path(path)).unwrap();
     }
 
+    pub(super) fn events(&self) -> &EventBus {
+        self.kernel.events()
+    }
+
     pub(super) fn registry(&self) -> Arc<ToolRegistry> {
         self.kernel.service::<ToolRegistry>().unwrap()
     }
