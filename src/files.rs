@@ -32,7 +32,7 @@ impl Input {
     /// Its size where that is known beforehand.
     pub(crate) fn size(&self) -> Option<u64> {
         let about = self.file.metadata().ok()?;
-        about.is_file().then(|| about.len())
+        about.is_file().then_some(about.len())
     }
 }
 

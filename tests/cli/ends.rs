@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::thread::Builder;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -82,10 +83,11 @@ fn a_client_that_reads_nothing_does_not_keep_a_signal_from_ending_a_served_run()
             .unwrap();
         let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         // Every line is answered, until what the pipe holds is full.
-        let asking = std::thread::spawn(move || {
+        let asking = Builder::new().spawn(move || {
             let line = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"none\",\"params\":{}}\n";
             while stdin.write_all(line.as_bytes()).is_ok() {}
         });
+        let asking = asking.unwrap();
         let full = rustix::pipe::fcntl_getpipe_size(&stdout).unwrap() as u64 - 8192;
         while rustix::io::ioctl_fionread(&stdout).unwrap() < full {
             std::thread::yield_now();

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
+use std::thread::Builder;
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_setfl, mknodat};
@@ -35,14 +36,14 @@ fn ended(desk: &Desk, args: &[&str]) -> Said {
 pub(crate) fn end_of(mut child: std::process::Child) -> ExitStatus {
     let pid = Pid::from_child(&child);
     let (done, waits) = std::sync::mpsc::channel::<()>();
-    let watch = std::thread::spawn(move || {
+    let watch = Builder::new().spawn(move || {
         if waits.recv_timeout(PATIENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             let _ = kill_process(pid, Signal::KILL);
         }
     });
     let status = child.wait().unwrap();
     drop(done);
-    watch.join().unwrap();
+    watch.unwrap().join().unwrap();
     status
 }
 
@@ -76,9 +77,9 @@ fn a_pipe_that_nobody_writes_is_given_up_at_the_first_signal() {
 fn a_pipe_is_read_to_the_end_of_its_writer() {
     let desk = Desk::new();
     let path = pipe(&desk);
-    let writer = std::thread::spawn(move || std::fs::write(path, ROWS).unwrap());
+    let writer = Builder::new().spawn(move || std::fs::write(path, ROWS).unwrap());
     let said = ended(&desk, &["deployment", "check", "pipe"]).ended(0);
-    writer.join().unwrap();
+    writer.unwrap().join().unwrap();
     said.out_has("dsh-tool-fs (pipe:2)").out_has("tool read");
 }
 

@@ -49,7 +49,9 @@ impl Event for InstructionsPassedOver {
 
 impl fmt::Display for InstructionsPassedOver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "instructions {:?} are passed over: ", self.path)?;
+        // Quoted, so that no name moves a cursor.
+        let path = self.path.to_string_lossy();
+        write!(f, "instructions {path:?} are passed over: ")?;
         match &self.reason {
             PassedOver::TooLarge { limit } => write!(
                 f,
