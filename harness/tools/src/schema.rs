@@ -81,7 +81,7 @@ impl Schema {
             }
             Kind::Type { kind } => match encoded_twice(kind, error.instance()) {
                 Some(what) => format!(
-                    "{name} must be {}, and it is {what} inside a string; give it as it is, without \
+                    "{name} must be {}, and this is {what} inside a string; give it as it is, without \
                      quotes around it and without backslashes",
                     types(kind)
                 ),
@@ -212,15 +212,17 @@ fn types(kind: &TypeKind) -> String {
 /// What a string holds that, written as JSON of its own, would have been right: models put objects
 /// and arrays into strings.
 fn encoded_twice(kind: &TypeKind, value: &Value) -> Option<&'static str> {
-    let inner: Value = serde_json::from_str(value.as_str()?).ok()?;
-    let (names, what): (&[&str], _) = match &inner {
-        Value::Array(_) => (&["array"], "an array"),
-        Value::Object(_) => (&["object"], "an object"),
-        Value::Number(number) if number.is_f64() => (&["number"], "a number"),
-        Value::Number(_) => (&["integer", "number"], "a number"),
-        Value::Bool(_) => (&["boolean"], "a boolean"),
-        Value::Null | Value::String(_) => return None,
+    let text = value.as_str()?.trim();
+    let (names, what): (&[&str], _) = match text.as_bytes().first()? {
+        b'[' => (&["array"], "an array"),
+        b'{' => (&["object"], "an object"),
+        b'-' | b'0'..=b'9' if text.contains(['.', 'e', 'E']) => (&["number"], "a number"),
+        b'-' | b'0'..=b'9' => (&["integer", "number"], "a number"),
+        b't' | b'f' => (&["boolean"], "a boolean"),
+        _ => return None,
     };
+    // Looked at without being built: it may have any size.
+    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
     let fits = |one: String| names.contains(&one.as_str());
     let wanted = match kind {
         TypeKind::Single(one) => fits(one.to_string()),
@@ -295,7 +297,7 @@ mod tests {
         check(&json!({"operation": "hover"}), "\"line\" is missing");
         check(
             &json!({"operation": "hover", "line": "12"}),
-            "\"line\" must be an integer, and it is a number inside a string; give it as it is, \
+            "\"line\" must be an integer, and this is a number inside a string; give it as it is, \
              without quotes around it and without backslashes",
         );
         check(
@@ -304,7 +306,7 @@ mod tests {
         );
         check(
             &json!({"operation": "hover", "line": 1, "nested": "[{\"a\": \"b\"}]"}),
-            "\"nested\" must be an array, and it is an array inside a string; give it as it is, \
+            "\"nested\" must be an array, and this is an array inside a string; give it as it is, \
              without quotes around it and without backslashes",
         );
         check(
@@ -313,7 +315,7 @@ mod tests {
         );
         check(
             &json!("{\"operation\": \"hover\", \"line\": 1}"),
-            "the arguments must be an object, and it is an object inside a string; give it as it \
+            "the arguments must be an object, and this is an object inside a string; give it as it \
              is, without quotes around it and without backslashes",
         );
         check(
