@@ -1,13 +1,39 @@
 //! The processes of a server as the system shows them: how much memory they hold, and stopping
 //! them for a moment.
 
+use std::collections::BTreeSet;
+
 use crate::memory::ProcessTable;
 
-/// Resident memory of a process and of everything that descends from it or is in its group, in
-/// bytes; none where the system does not tell.
-pub(crate) fn resident(leader: u32) -> Option<u64> {
-    let bytes = ProcessTable::read().ok()?.resident(&[leader]);
-    (bytes > 0).then_some(bytes)
+/// Resident memory of a process and of everything that descends from it or is in its group, looked
+/// at over and over. Who belongs to it is found anew every few times only: that takes a look at
+/// every process of the machine, which costs more than a question to a server.
+#[derive(Debug, Default)]
+pub(crate) struct Resident {
+    leader: u32,
+    members: BTreeSet<u32>,
+    looks: usize,
+}
+
+/// Every how many looks the members are found anew.
+const SURVEY: usize = 5;
+
+impl Resident {
+    /// The bytes that the tree of this leader holds now; none where the system does not tell.
+    pub(crate) fn look(&mut self, leader: u32) -> Option<u64> {
+        let bytes = if self.leader != leader || self.looks.is_multiple_of(SURVEY) {
+            let table = ProcessTable::read().ok()?;
+            self.members = table.members(&[leader]);
+            if self.leader != leader {
+                (self.leader, self.looks) = (leader, 0);
+            }
+            table.resident(&[leader])
+        } else {
+            ProcessTable::read_some(&self.members).sum()
+        };
+        self.looks += 1;
+        (bytes > 0).then_some(bytes)
+    }
 }
 
 /// The leader, its descendants and its process group, as far as they can be seen.
@@ -84,8 +110,12 @@ mod tests {
 
     #[test]
     fn a_process_that_is_there_holds_memory_and_one_that_is_not_holds_none() {
-        let own = resident(std::process::id()).unwrap();
-        assert!(own > 100_000, "{own}");
-        assert_eq!(resident(u32::MAX), None);
+        let mut resident = Resident::default();
+        for _ in 0..=SURVEY {
+            let own = resident.look(std::process::id()).unwrap();
+            assert!(own > 100_000, "{own}");
+        }
+        assert_eq!(resident.look(u32::MAX), None);
+        assert!(resident.look(std::process::id()).is_some());
     }
 }

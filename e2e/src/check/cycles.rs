@@ -194,8 +194,9 @@ async fn drive<'b>(
     seam.reference = reference;
     let began = seam.now_us();
     let bound_us = micros(rounds.bound);
-    let look = |made: usize, memory: &mut Vec<Memory>| {
-        if let Some(bytes) = second.leader().and_then(|(_, pid)| tree::resident(pid)) {
+    let mut resident = tree::Resident::default();
+    let mut look = |made: usize, memory: &mut Vec<Memory>| {
+        if let Some(bytes) = second.leader().and_then(|(_, pid)| resident.look(pid)) {
             memory.push(Memory {
                 rounds: made,
                 bytes,

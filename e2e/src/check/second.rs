@@ -1,6 +1,7 @@
 //! The second start of a server: in a workspace of its own, for everything that would disturb what
 //! is judged of an orderly life.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dsh_harness::kernel::Cancel;
@@ -93,15 +94,22 @@ impl Second<'_> {
 
     /// The process that runs now, by its number and by its id.
     pub(super) fn leader(&self) -> Option<(u32, u32)> {
-        let events = self.recorder.events_from(self.from);
-        let (process, pid) = events.iter().rev().find_map(|event| match event.body {
-            EventBody::ProcessStarted { pid, .. } => Some((event.process?, pid)),
-            _ => None,
-        })?;
-        let ended = events.iter().any(|event| {
-            event.process == Some(process) && matches!(event.body, EventBody::ProcessEnded { .. })
-        });
-        (!ended).then_some((process, pid))
+        self.recorder.look(self.from, |events| {
+            // What began it stands in front of what ended it, so one look from behind is enough.
+            let mut ended = BTreeSet::new();
+            events
+                .iter()
+                .rev()
+                .find_map(|event| match event.body {
+                    EventBody::ProcessEnded { .. } => {
+                        ended.extend(event.process);
+                        None
+                    }
+                    EventBody::ProcessStarted { pid, .. } => Some((event.process?, pid)),
+                    _ => None,
+                })
+                .filter(|(process, _)| !ended.contains(process))
+        })
     }
 
     /// Records that a file of the workspace was changed by us.

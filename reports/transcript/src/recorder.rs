@@ -137,8 +137,14 @@ impl Recorder {
 
     /// The events from position `from` on.
     pub fn events_from(&self, from: u64) -> Vec<Event> {
+        self.look(from, <[Event]>::to_vec)
+    }
+
+    /// Looks at the events from position `from` on where they are. Nothing is recorded meanwhile,
+    /// so `look` is to be short, and must not use the recorder.
+    pub fn look<T>(&self, from: u64, look: impl FnOnce(&[Event]) -> T) -> T {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
-        self.log().events.get(from..).unwrap_or_default().to_vec()
+        look(self.log().events.get(from..).unwrap_or_default())
     }
 
     /// How many events there are.
