@@ -67,6 +67,9 @@ fn a_stdout_that_is_closed_is_told_and_dev_null_is_not() {
     redirected(&desk, ">&-", &args).ended(0);
 }
 
+/// Many times what is needed to fill a pipe with answers.
+const ASKED: usize = 5_000;
+
 /// It takes the second that a client is given then.
 #[test]
 fn a_client_that_reads_nothing_does_not_keep_a_signal_from_ending_a_served_run() {
@@ -82,10 +85,11 @@ fn a_client_that_reads_nothing_does_not_keep_a_signal_from_ending_a_served_run()
             .spawn()
             .unwrap();
         let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        // Every line is answered, until what the pipe holds is full.
+        // Every line is answered: more than the pipe holds. The input stays open.
         let asking = Builder::new().spawn(move || {
             let line = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"none\",\"params\":{}}\n";
-            while stdin.write_all(line.as_bytes()).is_ok() {}
+            let _ = stdin.write_all(line.repeat(ASKED).as_bytes());
+            stdin
         });
         let asking = asking.unwrap();
         let full = rustix::pipe::fcntl_getpipe_size(&stdout).unwrap() as u64 - 8192;
@@ -94,6 +98,6 @@ fn a_client_that_reads_nothing_does_not_keep_a_signal_from_ending_a_served_run()
         }
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         assert_eq!(crate::pipes::end_of(child).code(), Some(130), "{profile}");
-        asking.join().unwrap();
+        drop(asking.join().unwrap());
     }
 }
