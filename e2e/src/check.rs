@@ -139,13 +139,16 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Writes the transcript to `path` and names it in every case that somebody has to look at.
-    pub fn leave_transcript(&mut self, path: &Path) -> std::io::Result<()> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let file = std::fs::File::create(path)?;
-        jsonl::write(&mut std::io::BufWriter::new(file), &self.events)?;
+    /// Has the transcript written to `path` and names it in every case that somebody has to look
+    /// at.
+    pub fn leave_transcript(
+        &mut self,
+        path: &Path,
+        write: impl FnOnce(&Path, &[u8]) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        let mut text = Vec::new();
+        jsonl::write(&mut text, &self.events)?;
+        write(path, &text)?;
         report::refer_to(&mut self.run, &path.display().to_string());
         Ok(())
     }

@@ -248,7 +248,7 @@ fn leave(shell: &Shell, out: Option<&Path>, page: &str) -> Exit {
             Err(_) => Exit::NotCarriedOut,
         };
     };
-    match Artifacts::write(&shell.absolute(file), page) {
+    match Artifacts::write(&shell.absolute(file), page.as_bytes()) {
         Ok(()) => Exit::Fine,
         Err(error) => {
             complain(&format!("error: cannot write {}: {error}", file.display()));

@@ -157,3 +157,15 @@ pub(crate) fn is_alive(pid: u32) -> bool {
             .starts_with('Z')
     })
 }
+
+/// Waits until the process catches Ctrl-C: from then on it hears it.
+pub(crate) fn until_it_listens(pid: u32) {
+    let catches = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & 0b10 != 0
+    };
+    while !catches() {
+        std::thread::yield_now();
+    }
+}
