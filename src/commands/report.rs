@@ -35,7 +35,7 @@ pub(crate) enum Command {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
         /// Leave out what belongs to this machine, for publishing: `~` stands for the home folder,
-        /// and transcripts are not referred to
+        /// $WORKSPACE for the one a server worked in, and transcripts are not referred to
         #[arg(long)]
         portable: bool,
         #[command(flatten)]

@@ -112,7 +112,7 @@ mod tests {
                 "at '$WORKSPACE': in $WORKSPACE.",
             ),
             ("/dsh-check-aB3dE9/x", "$WORKSPACE/x"),
-            ("/tmp/dsh-check-longer-name", "/tmp/dsh-check-longer-name"),
+            ("/tmp/dsh-check-another-name", "/tmp/dsh-check-another-name"),
             ("/tmp/dsh-check-", "/tmp/dsh-check-"),
         ] {
             assert_eq!(unnamed(text), short);
