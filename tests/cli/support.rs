@@ -104,10 +104,12 @@ impl Said {
         self
     }
 
+    /// Stderr has the text, however its lines are broken.
     #[track_caller]
     pub(crate) fn err_has(self, text: &str) -> Self {
+        let unbroken = |text: &str| text.replace("\n  ", " ");
         assert!(
-            self.err.contains(text),
+            unbroken(&self.err).contains(&unbroken(text)),
             "no {text:?} in stderr:\n{}",
             self.err
         );
