@@ -10,7 +10,7 @@ use crate::commands::{
     agent, audit, check, completions, deployment, explain, list, query, report, run, servers,
     subject_worker,
 };
-use crate::exit::{Exit, STATUSES};
+use crate::exit::{Exit, statuses};
 use crate::output::{Color, complain};
 use crate::shell::Shell;
 
@@ -20,7 +20,7 @@ use crate::shell::Shell;
 #[command(
     name = "dsh-conform",
     version,
-    after_help = STATUSES,
+    after_help = statuses(),
     subcommand_required = true,
     arg_required_else_help = true,
     max_term_width = 80

@@ -9,6 +9,7 @@ mod cli;
 mod commands;
 mod exit;
 mod forms;
+mod lines;
 mod output;
 mod progress;
 mod shell;

@@ -116,6 +116,12 @@ impl Said {
         self
     }
 
+    /// How many messages are on stderr: a long one goes on in lines that are indented.
+    pub(crate) fn messages(&self) -> usize {
+        let lines = self.err.lines();
+        lines.filter(|line| !line.starts_with("  ")).count()
+    }
+
     #[track_caller]
     pub(crate) fn report(&self) -> dsh_reports::Report {
         dsh_reports::read(&self.out).unwrap()
