@@ -267,7 +267,7 @@ fn several_formats_go_into_a_folder_and_one_into_a_file() {
     ])
     .ended(0)
     .out_has("QUALIFIED");
-    assert_eq!(desk.files(), ["reports/report.json"]);
+    assert_eq!(desk.files(), ["reports/report.json", "reports/report.txt"]);
     let said = desk
         .run(&["check", "--format", "json", "--out", "one.json"])
         .ended(0);
