@@ -10,8 +10,13 @@ use crate::commands::{
     agent, audit, check, completions, deployment, explain, list, query, report, run, servers,
     subject_worker,
 };
+<<<<<<< HEAD
 use crate::exit::{Exit, STATUSES};
 use crate::output::{self, Color, complain};
+=======
+use crate::exit::{Exit, statuses};
+use crate::output::{Color, complain};
+>>>>>>> 05a278eac0c0bd1a49bede98ea3b037f4c3735ba
 use crate::shell::Shell;
 
 /// Judges the language-server side of coding agents: language servers by driving them, and what
@@ -20,7 +25,7 @@ use crate::shell::Shell;
 #[command(
     name = "dsh-conform",
     version,
-    after_help = STATUSES,
+    after_help = statuses(),
     subcommand_required = true,
     arg_required_else_help = true,
     max_term_width = 80

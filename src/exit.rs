@@ -1,6 +1,10 @@
 //! Exit statuses.
 
+use std::fmt::Write as _;
+
 use dsh_reports::{Conclusion, Report, Run};
+
+use crate::lines::hanging;
 
 /// What the process says to whoever started it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,19 +100,44 @@ fn of_baseline(run: &Run) -> Option<Exit> {
     judged.then_some(exit)
 }
 
+/// Every status and its meaning, as help and README have them.
+const STATUSES: [(&str, &str); 8] = [
+    ("0", "conforms, or what was asked for was done"),
+    (
+        "1",
+        "does not conform, is worse than its baseline, or the answer is an error",
+    ),
+    ("2", "wrong usage, or input that cannot be read"),
+    (
+        "3",
+        "could not be carried out: a server is missing, an installation failed, no case applies to \
+         the subject",
+    ),
+    (
+        "4",
+        "a list of known failures or a baseline is stale: what it names does not fail any more",
+    ),
+    ("5", "nothing was selected"),
+    ("6", "a fault of dsh-conform itself"),
+    (
+        "130",
+        "interrupted by Ctrl-C (143 by SIGTERM, 129 by SIGHUP, the end of the terminal); servers \
+         are ended and a partial report is written",
+    ),
+];
+
+/// What several statuses come to.
+const SEVERAL: &str = "With several it is 6 if there is one, else the lowest of 1, 3 and 4.";
+
 /// The statuses as help shows them.
-pub(crate) const STATUSES: &str = "\
-Exit status:
-  0    conforms, or done
-  1    does not conform, is worse than its baseline, or the answer is an error
-  2    wrong usage, or input that cannot be read
-  3    could not be carried out: a server is missing, an installation failed
-  4    a list of known failures or a baseline is stale: what it names does not fail
-  5    nothing was selected
-  6    a fault of dsh-conform itself
-  130  interrupted (143 by SIGTERM, 129 by SIGHUP, the end of the terminal);
-       servers are ended, a partial report written
-With several of them it is 6 if there is one, else the lowest of 1, 3 and 4.";
+pub(crate) fn statuses() -> String {
+    let mut text = "Exit status:\n".to_owned();
+    for (status, meaning) in STATUSES {
+        let _ = write!(text, "  {status:<5}");
+        hanging(&mut text, 7, meaning);
+    }
+    text + SEVERAL
+}
 
 #[cfg(test)]
 mod tests {
@@ -213,6 +242,29 @@ mod tests {
             musts: vec![],
         };
         assert_eq!(compared(absent, &[], &[], true), Exit::NotCarriedOut);
+    }
+
+    #[test]
+    fn the_readme_has_the_same_statuses_as_help() {
+        let readme = include_str!("../README.md");
+        let (_, section) = readme.split_once("## Exit status\n").unwrap();
+        let (section, _) = section.split_once("\n## ").unwrap();
+        let rows: Vec<(&str, &str)> = section
+            .lines()
+            .filter_map(|line| {
+                let row = line.strip_prefix("| ")?.strip_suffix(" |")?;
+                row.split_once(" | ")
+            })
+            .skip(1)
+            .collect();
+        assert_eq!(rows, STATUSES);
+        assert!(section.contains(SEVERAL), "{section}");
+        let help = statuses();
+        for (status, meaning) in STATUSES {
+            let line = format!("  {status:<5}{}", &meaning[..20]);
+            assert!(help.contains(&line), "{line}\n{help}");
+        }
+        assert!(help.lines().all(|line| line.len() <= 80), "{help}");
     }
 
     #[test]

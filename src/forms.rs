@@ -124,6 +124,11 @@ impl Delivery {
         self
     }
 
+    /// The report as text for stdout.
+    pub(crate) fn in_text(&self, report: &Report) -> Result<String, Exit> {
+        rendered(Form::Text, report, self.color.on_stdout())
+    }
+
     /// Where a badge goes besides.
     pub(crate) fn with_badge(mut self, badge: Option<PathBuf>) -> Self {
         self.badge = badge;
@@ -149,7 +154,9 @@ impl Delivery {
         // Who interrupts a run may not look at what it prints.
         let (name, extension) = Form::Json.file();
         let path = self.artifacts.path(name, extension);
-        if report.interrupted && self.artifacts.file().is_none() {
+        let mut left = self.forms.iter().skip(usize::from(self.prints));
+        let left = left.any(|form| *form == Form::Json);
+        if report.interrupted && self.artifacts.file().is_none() && !left {
             written &= leave(&path, Form::Json, report)?;
         }
         if written {

@@ -10,6 +10,7 @@ mod commands;
 mod exit;
 mod files;
 mod forms;
+mod lines;
 mod output;
 mod progress;
 mod shell;

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use crate::lines::wrapped;
 use crate::signals;
 
 /// Stdout does not take what is written; the user was told so.
@@ -104,12 +105,12 @@ fn harmless(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Writes one line to stderr. Where that is not possible there is nobody left to tell.
-pub(crate) fn complain(line: &str) {
+/// Writes what there is to say to stderr, in lines of at most 80 columns. Where that is not possible there is nobody left to tell.
+pub(crate) fn complain(text: &str) {
     let mut err = io::stderr().lock();
     let _ = err
         .flush()
-        .and_then(|()| write(&err, format!("{line}\n").as_bytes()));
+        .and_then(|()| write(&err, format!("{}\n", wrapped(text)).as_bytes()));
 }
 
 /// How often a reader that takes nothing is looked at again, once this program was asked to end.

@@ -69,7 +69,7 @@ impl Line {
     /// Writes a line that matters without a terminal too.
     pub(crate) fn announce(&self, line: &str) {
         match &self.bar {
-            Some(bar) => bar.println(line),
+            Some(bar) => bar.println(crate::lines::wrapped(line)),
             None if self.quiet => {}
             None => crate::output::complain(line),
         }

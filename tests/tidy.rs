@@ -251,7 +251,7 @@ const CORES: [&str; 69] = [
     "e2e/src/raw/manner",
     "e2e/src/raw/output",
     "e2e/src/raw/persona",
-    "e2e/src/raw/sentence",
+    "e2e/src/sentence",
     "e2e/src/raw/signals",
     "e2e/src/raw/value",
     "e2e/src/raw/ways",

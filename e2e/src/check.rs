@@ -378,7 +378,10 @@ impl Check<'_> {
             Ok(runtime) => {
                 match runtime.lsp() {
                     Some(lsp) => self.ask(lsp.as_ref(), &mut before, findings).await,
-                    None => findings.unmounted = Some("the runtime has no seam".to_owned()),
+                    None => {
+                        findings.unmounted =
+                            Some("the runtime has nothing that could be asked".to_owned())
+                    }
                 }
                 (self.watch)(Step::Ending);
                 findings.undisposed = runtime.dispose().await.err().map(|error| error.to_string());

@@ -9,8 +9,8 @@ pub(crate) use dsh_reports::{ending as exit, event_line as line, member_names as
 pub(crate) const TERMINATE: &str = "terminate";
 
 /// The kind of the note that stands behind the start of a process that the raw driver speaks to,
-/// not a host.
-pub(crate) const RAW: &str = "raw";
+/// not a host: what passes there is said on purpose, and judges nobody.
+pub const RAW: &str = "raw";
 
 /// The event at position `seq` and those around it that concern the same process. Questions that
 /// the check asked are left out: it asks them over and over.

@@ -31,7 +31,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use cause::Cause;
-pub use doctor::{Diagnosis, Tool};
+pub use doctor::{Advice, Diagnosis, Tool};
 pub use recipes::RecipeError;
 
 use self::cache::{Lock, LockError, Slot};

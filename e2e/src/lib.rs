@@ -29,6 +29,7 @@ mod readiness;
 mod recording;
 mod remedy;
 pub mod samples;
+mod sentence;
 mod setting;
 mod shape;
 mod snapshot;
@@ -40,6 +41,7 @@ mod warden;
 mod work;
 
 pub use check::{CheckError, CheckOptions, Checked, Ground, Measuring, ROUNDS, Step, check};
+pub use evidence::RAW;
 pub use found::Found;
 pub use place::{At, NotAPlace};
 pub use probes::{PROBES, Probe, probe_of};

@@ -41,7 +41,7 @@ pub(crate) fn against_known(
             hover_answer(&expected.judge(contents), contents, raw)
         }
         _ => {
-            let said = "the seam gave an answer of the other kind".to_owned();
+            let said = "the host gave an answer of the other kind".to_owned();
             (Answer::Refused(said), None)
         }
     })

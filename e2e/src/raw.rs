@@ -7,7 +7,7 @@
 //! each of its processes carries a note of kind `raw` in the recording. It is not judged, and no
 //! clause hangs on it: what it finds is measured.
 //!
-//! - [`dialogue`], [`manner`], [`ways`], [`value`], [`signals`], [`persona`], [`sentence`], [`output`]: what
+//! - [`dialogue`], [`manner`], [`ways`], [`value`], [`signals`], [`persona`], [`output`]: what
 //!   is said, what it is worth and what follows, without I/O.
 //! - [`client`]: the process, its pipes and the clock. [`asking`], [`process`], [`overlay`],
 //!   [`edges`]: what is done with one process.
@@ -22,7 +22,6 @@ mod output;
 mod overlay;
 mod persona;
 mod process;
-mod sentence;
 mod signal;
 mod signals;
 mod site;
@@ -46,6 +45,7 @@ use dsh_transcript::{Event, EventBody};
 use crate::RecordingSubprocess;
 use crate::evidence::RAW;
 use crate::samples::Operation;
+use crate::sentence;
 use crate::target::{Limits, Target};
 use crate::time::micros;
 use client::{Client, Stable};
@@ -358,7 +358,7 @@ impl Work<'_> {
             .filter_map(|(_, track)| track.timeline())
             .collect();
         let summary = match &seen.handshake {
-            Handshake::Initialized => sentence::of_start(kind, &operations, &seen.signals),
+            Handshake::Initialized => sentence::of_start(kind, &operations, Some(&seen.signals)),
             Handshake::Refused(why) => format!("initialize was refused with {why}."),
             Handshake::Died(how) => format!("It died before it was initialized: {how}."),
             Handshake::Silent | Handshake::Cancelled => "initialize was not answered.".to_owned(),

@@ -8,7 +8,7 @@ use dsh_reports::{Case, Conclusion, Run, Selection, Subject, SubjectKind, Transc
 use dsh_scenarios::Profile;
 use dsh_scenarios::format::Who;
 use dsh_scenarios::monitor::{Rules, audit, audit_clauses};
-use dsh_transcript::{Event, EventBody, jsonl};
+use dsh_transcript::{Event, EventBody, View, jsonl};
 
 use crate::cli::Global;
 use crate::exit::Exit;
@@ -24,7 +24,8 @@ const MAX_BYTES: u64 = 1_000_000_000;
 ///
 /// A recording is what `tap` writes. Its client is taken for somebody else's: where a rule is a
 /// decision of this project and not of LSP, breaking it is a note. What the recording has nothing
-/// about is not judged, and listed as such.
+/// about is not judged, and listed as such. Nor are processes that `check` itself spoke to, out of
+/// turn on purpose, to measure a server.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -89,10 +90,21 @@ pub(crate) fn run(shell: &Shell, global: Global, args: &Args) -> Exit {
     let mut runs = Vec::new();
     let mut silent = Vec::new();
     for file in &args.files {
-        let events = match read(&shell.absolute(file)) {
+        let mut events = match read(&shell.absolute(file)) {
             Ok(events) => events,
             Err(problem) => return refuse(&format!("{}: {problem}", file.display())),
         };
+        let skipped = leave_out_measuring(&mut events);
+        if skipped > 0 {
+            let (processes, are) = match skipped {
+                1 => ("process", "is"),
+                _ => ("processes", "are"),
+            };
+            complain(&format!(
+                "{}: {skipped} {processes} that check measured the server with {are} not judged",
+                file.display()
+            ));
+        }
         if !events.iter().any(is_of_the_wire) {
             silent.push(file);
             continue;
@@ -139,6 +151,17 @@ fn read(path: &Path) -> Result<Vec<Event>, String> {
 
 fn is_of_the_wire(event: &Event) -> bool {
     matches!(event.body, EventBody::Frame(_) | EventBody::Stray { .. })
+}
+
+/// Takes out what passed with processes that a check spoke to without a client, whose errors are
+/// meant, and gives how many they were.
+fn leave_out_measuring(events: &mut Vec<Event>) -> usize {
+    let raw: BTreeSet<u32> = View(events)
+        .notes(dsh_e2e::RAW)
+        .filter_map(|event| event.process)
+        .collect();
+    events.retain(|event| event.process.is_none_or(|process| !raw.contains(&process)));
+    raw.len()
 }
 
 fn judged(file: &Path, events: &[Event], args: &Args, side: Who) -> Run {

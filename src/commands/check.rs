@@ -27,9 +27,9 @@ use all::{Done, Earlier, Limit};
 use outcome::Outcome;
 use selection::{Chosen, Refused};
 
-/// Check whether language servers work behind a transient-open host
+/// Check whether language servers work behind a host that opens a document for one question only
 ///
-/// Each server is driven through open, ask, close with the host of this toolkit, over a recording
+/// Each server is driven through open, ask, close with the host of this toolkit (transient-open), over a recording
 /// of the wire, in a copy of a sample workspace with known answers. Without a server named, the
 /// built-in one is checked.
 ///
@@ -60,9 +60,12 @@ Examples:
 
 A server that fails leaves its transcript in target/dsh-conform (or --out).
 
-Of several servers the finished runs are kept there too, in runs, for --resume.
-With a folder in --out they leave their report there in each form, as JSON in
-any case, and a line a server is printed.")]
+With a folder in --out the report is left there in each form of --format, as
+JSON in any case. Printed is then the text of the report, of several servers a
+line each. Without --out, or with a file there, the report itself is printed,
+or written into the file.
+
+Of several servers the finished runs are kept there too, in runs, for --resume.")]
 pub(crate) struct Args {
     /// A server of the catalogue, the one on PATH; may be given several times
     #[arg(long, value_name = "NAME", conflicts_with_all = ["all", "command"])]
@@ -95,11 +98,11 @@ pub(crate) struct Args {
     /// Judge these clauses only
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     only: Vec<String>,
-    /// How to report; the first goes to stdout, others into files
+    /// How to report; without --out the first goes to stdout, others into files
     #[arg(long, value_enum, value_name = "F", default_value = "text")]
     format: Vec<Form>,
-    /// The folder for transcripts and reports, or the file of a single report; made where it is not
-    /// there
+    /// The folder for transcripts and the report in each form, or the file of a single report; made
+    /// where it is not there
     #[arg(long, value_name = "PATH")]
     out: Option<PathBuf>,
     /// Measure the server without the host too: readiness, ways of a client, ends, odd requests
@@ -116,7 +119,8 @@ pub(crate) struct Args {
     /// Write what is found into the file of --baseline, by server, platform and version
     #[arg(long, requires = "baseline", conflicts_with = "only")]
     update_baseline: bool,
-    /// Print a deployment that makes the servers work, as YAML, and nothing else
+    /// Print a deployment that makes the servers work, and nothing else: the YAML file that says what
+    /// a host mounts
     #[arg(long, conflicts_with_all = ["format", "only"])]
     emit_config: bool,
     #[command(flatten)]
@@ -235,7 +239,7 @@ impl Checker {
                 }
             }
         };
-        let key = all::key(&self.args, &target, &ground);
+        let key = all::key(&self.args, &self.shell.program, &target, &ground);
         if let Some(run) = earlier.find(listed.name(), &key, &line) {
             return Ok(Some(Done::taken_over(run)));
         }

@@ -14,7 +14,7 @@ use crate::signals::interruptible;
 /// The most bytes that a deployment file may have.
 const MAX_BYTES: u64 = 4_000_000;
 
-/// Read and mount deployment files (cordis.yml)
+/// Read and mount deployment files (cordis.yml): what a host consists of, its servers included
 #[derive(Clone, Debug, clap::Subcommand)]
 #[command(after_help = "\
 Examples:

@@ -14,11 +14,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::exit::Exit;
+use crate::lines::{hanging, paragraph};
 use crate::output::{complain, say};
 use crate::shell::Shell;
-
-/// Columns of the output.
-const WIDTH: usize = 80;
 
 /// List what there is
 #[derive(Debug, clap::Subcommand)]
@@ -458,35 +456,6 @@ pub(super) fn shown<T: Serialize>(value: &T) -> String {
     }
 }
 
-/// Writes `content` behind what is on the line already, going on at `indent`.
-pub(super) fn hanging(text: &mut String, indent: usize, content: &str) {
-    let mut column = indent;
-    let mut first = true;
-    for word in content.split_whitespace() {
-        let width = word.chars().count();
-        if !first && column + 1 + width > WIDTH {
-            text.push('\n');
-            text.push_str(&" ".repeat(indent));
-            column = indent;
-            first = true;
-        }
-        if !first {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += width;
-        first = false;
-    }
-    text.push('\n');
-}
-
-/// Writes a paragraph that is indented as a whole.
-pub(super) fn paragraph(text: &mut String, indent: usize, content: &str) {
-    text.push_str(&" ".repeat(indent));
-    hanging(text, indent, content);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -502,7 +471,7 @@ mod tests {
         let lists = lists.map(|list| list(every)).into_iter();
         for text in lists.chain([all, servers(known, every)]) {
             for line in text.lines() {
-                assert!(line.chars().count() <= WIDTH, "{line}");
+                assert!(line.chars().count() <= crate::lines::WIDTH, "{line}");
             }
         }
         let all = scenarios_of(&suite, &[], Form::Json).unwrap();

@@ -50,7 +50,7 @@ pub(crate) struct Args {
     /// Extension and language id of what the server of --command serves
     #[arg(long, value_name = ".EXT=LANGUAGE", requires = "command")]
     ext: Vec<Extension>,
-    /// A deployment file (cordis.yml) to mount
+    /// A deployment file (cordis.yml) to mount: what a host consists of, its servers included
     #[arg(long, value_name = "FILE")]
     deployment: Option<PathBuf>,
     /// Take the pinned server in the cache, and install it if it is not there

@@ -10,6 +10,7 @@ use dsh_e2e::install::{InstallError, InstallOptions, Installer, LocateError, Rep
 use super::subject::tell;
 use crate::cli::Global;
 use crate::exit::Exit;
+use crate::lines::{hanging, paragraph};
 use crate::output::{complain, say};
 use crate::progress::Progress;
 use crate::shell::Shell;
@@ -248,9 +249,8 @@ fn told(diagnosis: &dsh_e2e::install::Diagnosis) -> String {
             let _ = writeln!(text, "✓ {} {version}", diagnosis.server);
             let usable = diagnosis.candidates.iter();
             if usable.filter(|other| other.version.is_ok()).count() > 1 {
-                text.push_str(
-                    "    used is the first that tells its version; PATH counts before the cache\n",
-                );
+                let said = "used is the first that tells its version; PATH counts before the cache";
+                paragraph(&mut text, 4, said);
             }
         }
         None => {
@@ -258,28 +258,75 @@ fn told(diagnosis: &dsh_e2e::install::Diagnosis) -> String {
         }
     }
     for candidate in &diagnosis.candidates {
-        let path = candidate.path.display();
-        let _ = match &candidate.version {
-            Ok(version) => writeln!(
-                text,
-                "    {path}\n      {version}, from {}",
-                candidate.origin
-            ),
-            Err(reason) => writeln!(text, "    {path}\n      does not count: {reason}"),
+        // A path is copied, and so never broken.
+        let _ = writeln!(text, "    {}", candidate.path.display());
+        let said = match &candidate.version {
+            Ok(version) => format!("{version}, from {}", candidate.origin),
+            Err(reason) => format!("does not count: {reason}"),
         };
+        paragraph(&mut text, 6, &said);
     }
     for tool in &diagnosis.tools {
+        let (Ok(state) | Err(state)) = &tool.state;
         let recipe = tool.recipe.name();
-        let _ = match &tool.state {
-            Ok(version) => writeln!(text, "    recipe {recipe} needs {}: {version}", tool.name),
-            Err(reason) => writeln!(text, "    recipe {recipe} needs {}: {reason}", tool.name),
-        };
+        let said = format!("recipe {recipe} needs {}: {state}", tool.name);
+        text.push_str("    ");
+        hanging(&mut text, 6, &said);
     }
     for leftover in &diagnosis.leftovers {
-        let _ = writeln!(text, "    left over: {}", leftover.display());
+        let _ = writeln!(text, "    left over:\n      {}", leftover.display());
     }
     if let Some(advice) = &diagnosis.advice {
-        let _ = writeln!(text, "    next: {advice}");
+        text.push_str("    ");
+        hanging(&mut text, 6, &format!("next{}:", advice.before()));
+        let _ = writeln!(text, "      {}", advice.command);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use dsh_e2e::catalogue::RecipeKind;
+    use dsh_e2e::install::{Advice, Candidate, Diagnosis, Origin, Tool};
+
+    use super::*;
+
+    #[test]
+    fn a_diagnosis_fits_80_columns_with_what_is_copied_whole() {
+        let long = "it has no version to tell: it ended with status 1, and what it wrote was a \
+                    message about a module that is not there";
+        let folder = PathBuf::from(format!("/home/you/{}/bin", "deep/".repeat(20)));
+        let diagnosis = Diagnosis {
+            server: "some-language-server-of-a-long-name".to_owned(),
+            candidates: vec![Candidate {
+                path: folder.join("server"),
+                origin: Origin::Path,
+                version: Err(long.to_owned()),
+            }],
+            leftovers: vec![folder.clone()],
+            tools: vec![Tool {
+                name: "python3 venv",
+                recipe: RecipeKind::Npm,
+                state: Err(long.to_owned()),
+            }],
+            advice: Some(Advice {
+                first: Some(format!("install one of: {}", "node, npm, ".repeat(12))),
+                purpose: None,
+                command: "dsh-conform servers install some-language-server-of-a-long-name"
+                    .to_owned(),
+            }),
+        };
+        let text = told(&diagnosis);
+        let path = folder.display().to_string();
+        for line in text.lines() {
+            assert!(line.chars().count() <= 80 || line.contains(&path), "{line}");
+        }
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        let command = diagnosis.advice.unwrap().command;
+        for whole in [&path, &format!("{path}/server"), &command] {
+            assert!(lines.contains(&whole.as_str()), "{whole}\n{text}");
+        }
+    }
 }

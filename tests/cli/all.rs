@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use dsh_fake_lsp::{Control, FakeServer, Rule, ignore, trap_sigterm};
+use dsh_fake_lsp::{Control, FakeServer, Rule, ignore, raw, reply, trap_sigterm};
 use dsh_reports::{Conclusion, Report, Run};
 use dsh_transcript::EventBody;
 use serde_json::{Value, json};
@@ -120,6 +120,138 @@ fn several_servers_leave_one_matrix_and_a_line_each() {
             "own.yaml"
         ]
     );
+}
+
+/// One server leaves in a folder what several leave; what is printed is for people.
+#[test]
+fn one_server_leaves_its_report_in_each_form_too() {
+    let desk = Desk::new();
+    catalogue(&desk, &[entry("good", &FakeServer::markers())]);
+    let quick = ["--measure", "no", "--only", "QUA-1"];
+    let more = ["--format", "markdown", "--format", "junit", "--out", "out"];
+    let said = desk
+        .run(&args(&["good"], &[&quick[..], &more].concat()))
+        .ended(0);
+    assert!(said.out.contains("✓ QUA-1"), "{}", said.out);
+    let left = [
+        "out/report.json",
+        "out/report.md",
+        "out/report.xml",
+        "own.yaml",
+    ];
+    assert_eq!(desk.files(), left);
+    assert_eq!(stored(&desk, "out/report.json").runs.len(), 1);
+    // Text is what is printed, and left too where it was asked for.
+    let said = desk.run(&args(&["good"], &[&quick[..], &["--out", "text"]].concat()));
+    let said = said.ended(0);
+    let text = std::fs::read_to_string(desk.path().join("text/report.txt")).unwrap();
+    assert_eq!(text, said.out);
+    assert!(desk.path().join("text/report.json").is_file());
+    // Into a file goes the report alone, and nothing is printed.
+    let file = ["--format", "json", "--out", "one.json"];
+    let said = desk
+        .run(&args(&["good"], &[&quick[..], &file].concat()))
+        .ended(0);
+    assert_eq!(
+        (said.out.as_str(), stored(&desk, "one.json").runs.len()),
+        ("", 1)
+    );
+}
+
+/// What is told to repeat a run names each option that decides what it finds, and no other.
+#[test]
+fn a_run_is_repeated_by_the_options_it_had() {
+    let desk = Desk::new();
+    let wrong = FakeServer::markers().on("textDocument/hover", [reply(json!(7))]);
+    let mut missing = entry("missing", &FakeServer::new());
+    missing["launch"] = json!({"command": "not-here-at-all"});
+    catalogue(&desk, &[entry("wrong", &wrong), missing]);
+    let check = |more: &[&str]| {
+        let more = [
+            more,
+            &["--format", "json", "--out", "all.json", "--jobs", "1"],
+        ]
+        .concat();
+        desk.command(&args(&["wrong", "missing"], &more))
+            .env("DSH_CONFORM_CACHE", desk.path().join("cache"))
+            .assert()
+            .code(1);
+        stored(&desk, "all.json")
+    };
+    let told = |report: &Report, name: &str| run(report, name).reproduce.clone().unwrap();
+    let quick = [
+        "--budget",
+        "2.5",
+        "--only",
+        "QUA-1,QUA-7",
+        "--measure",
+        "no",
+    ];
+    let report = check(&quick);
+    let plain = "dsh-conform check --server wrong --catalogue own.yaml --budget 2.5 --measure no";
+    assert_eq!(
+        told(&report, "wrong"),
+        format!("{plain} --only 'QUA-1,QUA-7'")
+    );
+    let case = run(&report, "wrong")
+        .cases
+        .iter()
+        .find(|case| case.id.starts_with("QUA-7"));
+    let again = case.unwrap().reproduce.clone().unwrap();
+    assert_eq!(again, format!("{plain} --only QUA-7"));
+    let more = [
+        &quick[..],
+        &[
+            "--install",
+            "--system",
+            "--server-memory",
+            "2G",
+            "--server-time",
+            "99",
+        ],
+    ];
+    let report = check(&more.concat());
+    let bounds = "--server-memory 2048 --server-time 99 --install --system --only 'QUA-1,QUA-7'";
+    for name in ["wrong", "missing"] {
+        let plain = plain.replace("wrong", name);
+        assert_eq!(told(&report, name), format!("{plain} {bounds}"));
+    }
+    // It is what it says.
+    let words = shlex::split(&told(&report, "wrong")).unwrap();
+    let words: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+    desk.command(&words)
+        .env("DSH_CONFORM_CACHE", desk.path().join("cache"))
+        .assert()
+        .code(1);
+}
+
+/// A MUST that had failed when a bound was crossed has failed.
+#[test]
+fn what_failed_before_a_bound_was_crossed_has_failed() {
+    let desk = Desk::new();
+    let noisy = FakeServer::markers().on(
+        "textDocument/definition",
+        [raw("no frame at all\n"), ignore()],
+    );
+    catalogue(&desk, &[entry("noisy", &noisy)]);
+    let more = ["--server-time", "8", "--budget", "30", "--format", "json"];
+    let report = desk.run(&args(&["noisy"], &more)).ended(1).report();
+    let run = run(&report, "noisy");
+    let Conclusion::NotQualified { musts } = &run.conclusion else {
+        panic!("{}", run.conclusion);
+    };
+    // What is no frame ends the conversation, and so the answers too.
+    assert!(musts.contains(&"QUA-6".to_owned()), "{musts:?}");
+    assert!(
+        !musts.contains(&"QUA-8".to_owned()),
+        "the cut ended it: {musts:?}"
+    );
+    let remarks = run.remarks.join("\n");
+    assert!(
+        remarks.contains("It was ended for its time: it came to no end within 8 s; --server-time"),
+        "{remarks}"
+    );
+    assert!(remarks.contains("the rest is not known"), "{remarks}");
 }
 
 /// The server ends with all it has started, and the others go on.
@@ -318,6 +450,22 @@ fn a_check_that_was_killed_goes_on_where_it_was() {
     let duration = run(&report, "a-good").duration_us;
     assert_eq!(Some(duration), kept["run"]["durationUs"].as_u64());
     assert!(run(&report, "b-slow").conclusion.conforms());
+    // What another build of this program has found does not count, nor what was found of another
+    // entry, of the same version each.
+    let path = desk.path().join("out/runs/a-good.json");
+    let stored = std::fs::read_to_string(&path).unwrap();
+    for (part, why) in [
+        ("build", "the build of dsh-conform changed"),
+        ("entry", "the server's entry changed"),
+    ] {
+        let mut kept: Value = serde_json::from_str(&stored).unwrap();
+        assert!(kept["key"][part].is_string(), "{part}");
+        kept["key"][part] = "another".into();
+        std::fs::write(&path, kept.to_string()).unwrap();
+        desk.run(&args(&["a-good"], &again))
+            .ended(0)
+            .err_has(&format!("a-good: checked again, since {why}"));
+    }
     // What was made in another way does not count.
     let other = [&only[..], &["--budget", "59"]].concat();
     desk.run(&args(&names, &other))

@@ -76,6 +76,51 @@ fn a_client_that_keeps_the_rules_conforms() {
     assert_eq!(said.err, "");
 }
 
+/// What a check says on purpose to measure a server is no fault of a client.
+#[test]
+fn processes_that_a_check_measured_with_are_left_out() {
+    let desk = Desk::new();
+    let mut wrong = editor();
+    wrong.swap(9, 11);
+    let mut all = events(&editor());
+    let raw = events(&wrong)
+        .into_iter()
+        .enumerate()
+        .flat_map(|(index, event)| {
+            let note = Event {
+                body: EventBody::note(dsh_e2e::RAW, "usual, warm"),
+                ..event.clone()
+            };
+            [event].into_iter().chain((index == 0).then_some(note))
+        });
+    all.extend(raw.map(|event| Event {
+        process: Some(2),
+        ..event
+    }));
+    for (seq, event) in (0..).zip(&mut all) {
+        (event.seq, event.at_us) = (seq, seq * 10);
+    }
+    let record = |name: &str, events: &[Event]| {
+        let mut file = std::fs::File::create(desk.path().join(name)).unwrap();
+        jsonl::write(&mut file, events).unwrap();
+    };
+    record("t.jsonl", &all);
+    desk.run(&["audit", "t.jsonl"])
+        .ended(0)
+        .out_has("CONFORMS")
+        .err_has("t.jsonl: 1 process that check measured the server with is not judged");
+    // With nothing else in it there is nothing to judge.
+    all.retain(|event| event.process == Some(2));
+    for (seq, event) in (0..).zip(&mut all) {
+        event.seq = seq;
+    }
+    record("raw.jsonl", &all);
+    desk.run(&["audit", "raw.jsonl"])
+        .ended(5)
+        .err_has("1 process that check measured the server with is not judged")
+        .err_has("nothing passed between client and server");
+}
+
 #[test]
 fn what_breaks_a_rule_is_shown_with_the_frames_around_it() {
     let desk = Desk::new();

@@ -468,7 +468,7 @@ async fn a_signal_that_comes_too_early_is_told_from_a_true_one() {
     assert_eq!(end.held, Some(true));
     let summary = &found.starts[0].summary;
     assert!(
-        summary.contains("of null; $/progress end (Indexing) is true"),
+        summary.contains("of false nulls (hover); $/progress end (Indexing) is true"),
         "{summary}"
     );
     assert_eq!(

@@ -12,7 +12,7 @@ fn refused(desk: &Desk, workspace: &str, at: Option<&str>, why: &str) {
     args.extend(at.into_iter().flat_map(|at| ["--at", at]));
     let said = desk.run(&args).ended(2).err_has(why);
     assert_eq!(said.out, "");
-    assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    assert_eq!(said.messages(), 1, "{}", said.err);
 }
 
 #[test]

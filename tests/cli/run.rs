@@ -670,7 +670,7 @@ fn a_temporary_folder_that_cannot_be_written_to_is_told_once() {
         .ended(3)
         .err_has("error: no folder can be made in /dev/null/x: ")
         .err_has("set TMPDIR");
-    assert_eq!((said.err.lines().count(), said.out.as_str()), (1, ""));
+    assert_eq!((said.messages(), said.out.as_str()), (1, ""));
 }
 
 #[test]
@@ -726,7 +726,7 @@ fn links_to_files_are_read_and_what_is_no_file_is_told() {
         .err_has("suite/one/dangling.yaml:1:1: warning: this is a link that leads nowhere")
         .err_has("suite/again:1:1: warning: this is a link to a folder")
         .err_has("suite/one/pipe.yaml:1:1: warning: this is no file");
-    assert_eq!(said.err.lines().count(), 3, "{}", said.err);
+    assert_eq!(said.messages(), 3, "{}", said.err);
     assert_eq!(ids(&said.report()), ["one/a", "one/link"]);
     desk.run(&["run", "--suite", "suite/one/pipe.yaml"])
         .ended(2)

@@ -105,14 +105,22 @@ impl Said {
         self
     }
 
+    /// Stderr has the text, however its lines are broken.
     #[track_caller]
     pub(crate) fn err_has(self, text: &str) -> Self {
+        let unbroken = |text: &str| text.replace("\n  ", " ");
         assert!(
-            self.err.contains(text),
+            unbroken(&self.err).contains(&unbroken(text)),
             "no {text:?} in stderr:\n{}",
             self.err
         );
         self
+    }
+
+    /// How many messages are on stderr: a long one goes on in lines that are indented.
+    pub(crate) fn messages(&self) -> usize {
+        let lines = self.err.lines();
+        lines.filter(|line| !line.starts_with("  ")).count()
     }
 
     #[track_caller]

@@ -21,8 +21,39 @@ pub struct Diagnosis {
     pub leftovers: Vec<PathBuf>,
     /// What its recipes need.
     pub tools: Vec<Tool>,
-    /// What to run next; `None` when there is nothing to do.
-    pub advice: Option<String>,
+    /// What to do next; `None` when there is nothing to do.
+    pub advice: Option<Advice>,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    /// What has to be done before, in words.
+    pub first: Option<String>,
+    /// What the command is for, where that does not go without saying.
+    pub purpose: Option<&'static str>,
+    /// The command to run.
+    pub command: String,
+}
+
+impl Advice {
+    /// What stands before the command: `, to clear what is left over`; empty where it speaks for
+    /// itself.
+    pub fn before(&self) -> String {
+        match (&self.first, self.purpose) {
+            (Some(first), _) => format!(", {first}; then"),
+            (None, Some(purpose)) => format!(", {purpose}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    fn run(command: String) -> Self {
+        Self {
+            first: None,
+            purpose: None,
+            command,
+        }
+    }
 }
 
 impl Diagnosis {
@@ -104,10 +135,13 @@ impl Installer {
         found: bool,
         tools: &[Tool],
         leftovers: &[PathBuf],
-    ) -> Option<String> {
+    ) -> Option<Advice> {
         let name = &entry.name;
         if found {
-            let clear = format!("dsh-conform servers remove {name}  (clears what is left over)");
+            let clear = Advice {
+                purpose: Some("to clear what is left over"),
+                ..Advice::run(format!("dsh-conform servers remove {name}"))
+            };
             return (!leftovers.is_empty()).then_some(clear);
         }
         let fails = |kind| {
@@ -121,9 +155,9 @@ impl Installer {
             .filter(|kind| *kind != RecipeKind::Path && !fails(*kind));
         Some(match recipes.next() {
             Some(RecipeKind::SystemPackage) if recipes.next().is_none() => {
-                format!("dsh-conform servers install {name} --system")
+                Advice::run(format!("dsh-conform servers install {name} --system"))
             }
-            Some(_) => format!("dsh-conform servers install {name}"),
+            Some(_) => Advice::run(format!("dsh-conform servers install {name}")),
             None => {
                 let mut missing: Vec<_> = tools
                     .iter()
@@ -131,10 +165,10 @@ impl Installer {
                     .map(|tool| tool.name)
                     .collect();
                 missing.dedup();
-                format!(
-                    "install one of: {}; then dsh-conform servers install {name}",
-                    missing.join(", ")
-                )
+                Advice {
+                    first: Some(format!("install one of: {}", missing.join(", "))),
+                    ..Advice::run(format!("dsh-conform servers install {name}"))
+                }
             }
         })
     }

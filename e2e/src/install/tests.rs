@@ -1000,23 +1000,30 @@ async fn the_doctor_says_what_is_here_what_is_missing_and_what_to_run() {
     assert_eq!(states[3].0, "python3 venv");
     assert!(states[3].1.as_ref().unwrap_err().contains("ensurepip"));
     assert_eq!(diagnosis.in_use(), None);
+    let advice = diagnosis.advice.unwrap();
     assert_eq!(
-        diagnosis.advice.as_deref(),
-        Some(
-            "install one of: node, npm, python3, python3 venv; then dsh-conform servers install foo-server"
+        (advice.before().as_str(), advice.command.as_str()),
+        (
+            ", install one of: node, npm, python3, python3 venv; then",
+            "dsh-conform servers install foo-server"
         )
     );
     let bench = Bench::new(&[("apt-get", "apt-get-installs")]);
     let advice = diagnose(&bench, &[NPM, SYSTEM]).await.advice;
+    let advice = advice.unwrap();
     assert_eq!(
-        advice.as_deref(),
-        Some("dsh-conform servers install foo-server --system")
+        (advice.before(), advice.command.as_str()),
+        (
+            String::new(),
+            "dsh-conform servers install foo-server --system"
+        )
     );
     let bench = Bench::new(&NODE);
     let advice = diagnose(&bench, &[PATH, NPM, SYSTEM]).await.advice;
+    let advice = advice.unwrap();
     assert_eq!(
-        advice.as_deref(),
-        Some("dsh-conform servers install foo-server")
+        (advice.before(), advice.command.as_str()),
+        (String::new(), "dsh-conform servers install foo-server")
     );
     bench.install(&entry(&[NPM])).await.unwrap();
     let diagnosis = diagnose(&bench, &[NPM]).await;

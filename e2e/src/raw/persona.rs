@@ -154,11 +154,11 @@ pub(super) fn outcome(
     if asked && !same {
         let waited = duration(seen.waited_us);
         if !seen.answered {
-            let said = format!("no question was answered within {waited}");
+            let said = format!("no question was answered in {waited}");
             return (PersonaOutcome::Silent, Some(said));
         }
         if right.is_empty() || !right.is_superset(usual) {
-            let said = format!("within {waited} {}", what_came(seen));
+            let said = format!("in {waited} no right answer to {}", what_came(seen));
             return (PersonaOutcome::Wrong, Some(said));
         }
     }
@@ -181,7 +181,8 @@ pub(super) fn outcome(
         };
         let said = if asked && !right.is_superset(usual) {
             format!(
-                "{said}; of itself it was slow or wrong: {}",
+                "{said}, so this way makes no difference to it; all the same there was no right \
+                 answer to {}",
                 what_came(seen)
             )
         } else {
@@ -192,16 +193,19 @@ pub(super) fn outcome(
     let mut notes = Vec::new();
     if let Some(end) = end {
         if let Some(error) = &end.refused {
-            notes.push(format!("shutdown was refused with {error}"));
+            notes.push(format!("it ends, though it refuses shutdown with {error}"));
         } else if end.unanswered && about == About::End {
-            notes.push("shutdown was not answered".to_owned());
+            notes.push("it ends, though it leaves shutdown unanswered".to_owned());
         }
         if end.needed_eof {
-            notes.push("it ended only when its stdin was closed".to_owned());
+            notes.push("exit alone does not end it, closing its stdin does".to_owned());
         }
     }
     if asked && right.len() < operations(seen).len() {
-        notes.push(format!("as usual not right: {}", what_came(seen)));
+        notes.push(format!(
+            "no worse than the usual way, which gets no right answer there either: {}",
+            what_came(seen)
+        ));
     }
     let detail = (!notes.is_empty()).then(|| notes.join("; "));
     (PersonaOutcome::Fine, detail)

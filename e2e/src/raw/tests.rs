@@ -96,7 +96,7 @@ fn answers_that_are_never_right_are_wrong_and_none_at_all_is_silence() {
         About::Everything,
         &wrong,
         PersonaOutcome::Wrong,
-        "hover: 2 × null",
+        "no right answer to hover: 2 × null",
     );
     let silent = seen(&[Answer::Silent], &[]);
     comes_to(
@@ -119,7 +119,9 @@ fn what_the_usual_way_gets_wrong_is_no_fault_of_another() {
     assert_eq!(outcome, PersonaOutcome::Fine);
     assert_eq!(
         detail.as_deref(),
-        Some("as usual not right: hover: 1 × null")
+        Some(
+            "no worse than the usual way, which gets no right answer there either: hover: 1 × null"
+        )
     );
 }
 
@@ -195,7 +197,7 @@ fn a_process_that_has_to_be_killed_does_not_end() {
         About::End,
         &waits,
         PersonaOutcome::Fine,
-        "only when its stdin was closed",
+        "exit alone does not end it, closing its stdin does",
     );
 }
 
@@ -222,7 +224,7 @@ fn a_server_that_asks_for_nothing_was_not_asked() {
         About::Requests,
         &wrong,
         PersonaOutcome::NotAsked,
-        "slow or wrong: goToDefinition: 1 × null",
+        "no difference to it; all the same there was no right answer to goToDefinition: 1 × null",
     );
     comes_to(About::Progress, &wrong, PersonaOutcome::Wrong, "null");
 }

@@ -50,7 +50,7 @@ pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
     if !fine && usual.configuration.is_null() {
         steps.push(Step {
             name: "configuration-empty-announced",
-            summary: "does both: answers with {}, and sends it after initialized",
+            summary: "answers workspace/configuration with {}, and announces it after initialized",
             about: About::Everything,
             manner: Manner {
                 configuration: json!({}),
@@ -89,7 +89,7 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
         },
         Step {
             name: "configuration-unsupported",
-            summary: "does not announce workspace.configuration",
+            summary: "does not announce the capability workspace.configuration",
             about: About::Everything,
             manner: Manner {
                 configurable: false,

@@ -16,12 +16,23 @@ const TOLD: usize = 6;
 /// on with the one before.
 pub(crate) fn of(measured: &Measured) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
-    for start in &measured.starts {
+    for (index, start) in measured.starts.iter().enumerate() {
         let name = match start.kind {
             StartKind::Cold => "cold start",
             StartKind::Warm => "warm start",
         };
-        found.push((name, start.summary.clone()));
+        // One that was followed twice was so the second time by a client that takes progress.
+        let again = measured.starts[..index]
+            .iter()
+            .any(|known| known.kind == start.kind);
+        found.push(if again {
+            (
+                "",
+                format!("Where progress is announced: {}", start.summary),
+            )
+        } else {
+            (name, start.summary.clone())
+        });
     }
     listed(&mut found, "rounds", measured.cycles.iter().map(rounds));
     if let Some(text) = measured.overlay.as_ref().and_then(overlay) {
@@ -261,6 +272,38 @@ mod tests {
             left,
             replaced_us: None,
         }
+    }
+
+    #[test]
+    fn a_start_that_was_followed_twice_is_told_apart() {
+        let start = |kind, summary: &str| crate::Start {
+            kind,
+            initialized_us: None,
+            operations: Vec::new(),
+            signals: Vec::new(),
+            summary: summary.to_owned(),
+        };
+        let measured = Measured {
+            starts: vec![
+                start(StartKind::Cold, "One."),
+                start(StartKind::Cold, "Two."),
+                start(StartKind::Warm, "Three."),
+            ],
+            ..Measured::default()
+        };
+        let told = of(&measured);
+        let told: Vec<(&str, &str)> = told
+            .iter()
+            .map(|(name, text)| (*name, text.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("cold start", "One."),
+                ("", "Where progress is announced: Two."),
+                ("warm start", "Three.")
+            ]
+        );
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn description(run: &Run, case: &Case) -> String {
     lines.extend(case.expected.iter().map(|text| format!("expected: {text}")));
     let got = case.got.as_deref().unwrap_or(&case.message);
     lines.push(format!("got: {got}"));
-    lines.extend(case.evidence.iter().map(words::evidence));
+    lines.extend(words::evidence(&case.evidence));
     let transcript = case.transcript.as_ref();
     lines.extend(transcript.map(|kept| format!("transcript: {}", kept.path)));
     lines.extend(case.reproduce.iter().map(|text| format!("repeat: {text}")));

@@ -184,11 +184,8 @@ fn in_full(run: &Run, case: &Case) -> String {
         named("expected", expected);
     }
     named("got", case.got.as_deref().unwrap_or(&case.message));
-    for (index, evidence) in case.evidence.iter().enumerate() {
-        named(
-            if index == 0 { "frames" } else { "" },
-            &words::evidence(evidence),
-        );
+    for (index, evidence) in words::evidence(&case.evidence).enumerate() {
+        named(if index == 0 { "frames" } else { "" }, &evidence);
     }
     if let Some(source) = &case.source {
         named("file", &words::place(source));

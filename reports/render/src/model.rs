@@ -137,6 +137,9 @@ pub struct Run {
     /// The transcript of the run, where it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
+    /// The command that makes the run again, with every option that decides what it finds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reproduce: Option<String>,
     /// Things to know that no clause is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -599,6 +602,7 @@ impl Run {
             skipped: Vec::new(),
             stale: Vec::new(),
             transcript: None,
+            reproduce: None,
             remarks: Vec::new(),
         }
     }

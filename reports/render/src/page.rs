@@ -250,6 +250,17 @@ fn tally(servers: &[Server]) -> Vec<Tally> {
     tally
 }
 
+/// Settings in a few words: of one with a long value the name, since the whole stands with the
+/// server itself.
+fn named(settings: &[String]) -> String {
+    const LONG: usize = 40;
+    let short = |setting: &String| match setting.split_once(':') {
+        Some((name, _)) if setting.chars().count() > LONG => format!("{name}: …"),
+        _ => setting.clone(),
+    };
+    settings.iter().map(short).collect::<Vec<_>>().join(", ")
+}
+
 /// A conclusion in short.
 fn badge(conclusion: &Conclusion) -> Badge {
     let noted = |notes: u64| match notes {
@@ -271,7 +282,7 @@ fn badge(conclusion: &Conclusion) -> Badge {
             2,
             "note",
             "qualified with settings",
-            shown(&settings.join(", ")),
+            shown(&named(settings)),
         ),
         Conclusion::ProtocolOnly { notes } => {
             ("protocol", 3, "note", "protocol only", noted(*notes))

@@ -313,8 +313,9 @@ impl Sheet<'_> {
             Role::Plain,
             case.got.as_deref().unwrap_or(&case.message),
         );
-        for (index, evidence) in case.evidence.iter().enumerate() {
-            self.evidence(index == 0, evidence, role);
+        let moments = words::moments(&case.evidence);
+        for (index, (evidence, at)) in case.evidence.iter().zip(moments).enumerate() {
+            self.evidence(index == 0, evidence, &at, role);
         }
         if let Some(transcript) = &case.transcript {
             self.whole("transcript", &transcript.path);
@@ -328,7 +329,7 @@ impl Sheet<'_> {
     }
 
     /// One event, its text going on below its text.
-    fn evidence(&mut self, first: bool, evidence: &Evidence, role: Role) {
+    fn evidence(&mut self, first: bool, evidence: &Evidence, at: &str, role: Role) {
         const TEXT: usize = DETAIL + 18;
         let mark = if evidence.decisive { ">" } else { " " };
         let role = if evidence.decisive { role } else { Role::Plain };
@@ -341,10 +342,9 @@ impl Sheet<'_> {
                 line.push(Role::Plain, "  ");
                 line.push(Role::Faint, if first { "frames" } else { "" })
                     .tab(DETAIL);
-                let at = format!("#{} {:>8}", evidence.seq, duration(evidence.at_us));
                 line.push(role, mark)
                     .push(Role::Plain, " ")
-                    .push(Role::Faint, &at);
+                    .push(Role::Faint, at);
             }
             line.tab(TEXT).push(role, text);
             self.page.line(line);

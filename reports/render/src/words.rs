@@ -101,11 +101,23 @@ pub(crate) const fn verdict(kind: RunKind, verdict: Verdict) -> &'static str {
     }
 }
 
-/// One event in one line: its number, its time, and a mark if it decided.
-pub(crate) fn evidence(evidence: &Evidence) -> String {
-    let mark = if evidence.decisive { ">" } else { " " };
-    let at = crate::text::duration(evidence.at_us);
-    format!("{mark} #{} {at:>8} {}", evidence.seq, evidence.text)
+/// Events in a line each: number, time, and a mark at what decided, below each other whatever their
+/// numbers are.
+pub(crate) fn evidence(events: &[Evidence]) -> impl Iterator<Item = String> {
+    moments(events).zip(events).map(|(moment, event)| {
+        let mark = if event.decisive { ">" } else { " " };
+        format!("{mark} {moment} {}", event.text)
+    })
+}
+
+/// Number and time of each event, all equally wide.
+pub(crate) fn moments(events: &[Evidence]) -> impl Iterator<Item = String> {
+    let digits = |event: &Evidence| event.seq.checked_ilog10().unwrap_or(0) as usize + 1;
+    let width = events.iter().map(digits).max().unwrap_or(1);
+    events.iter().map(move |event| {
+        let at = crate::text::duration(event.at_us);
+        format!("#{:<width$} {at:>8}", event.seq)
+    })
 }
 
 /// How many cases came to what, the weightiest first: `1 fail · 29 pass`.
@@ -193,6 +205,22 @@ mod tests {
         assert_eq!(
             clauses(&["A-4294967295", "A-4294967295"]),
             "A-4294967295, A-4294967295"
+        );
+    }
+
+    #[test]
+    fn times_stand_below_each_other_whatever_the_numbers_are() {
+        let event = |seq, at_us| Evidence {
+            seq,
+            at_us,
+            text: "x".to_owned(),
+            decisive: seq == 10,
+        };
+        let lines: Vec<String> =
+            evidence(&[event(0, 5), event(9, 1_000), event(10, 2_000)]).collect();
+        assert_eq!(
+            lines,
+            ["  #0      5 µs x", "  #9      1 ms x", "> #10     2 ms x"]
         );
     }
 

@@ -75,6 +75,41 @@ const PROBE: &str = r"
     for (const fold of all('details')) fold.open = true;
     found.spill = Math.max(found.spill, spill());
   }
+  // Each line of a text has a place of its own.
+  const lines = (element) => {
+    const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    const tops = [];
+    while (texts.nextNode()) {
+      range.selectNodeContents(texts.currentNode);
+      tops.push(...Array.from(range.getClientRects(), (place) => place.top));
+    }
+    tops.sort((one, other) => one - other);
+    return tops.filter((top, index) => index === 0 || top - tops[index - 1] > 6).length;
+  };
+  const words = (element) => element.textContent.trim().split(/\s+/).length;
+  found.squeezed = all('.list th, .list td, .statements td').filter(seen)
+    .filter((cell) => cell.offsetWidth > 8 && !/\S{20}/.test(cell.textContent))
+    .filter((cell) => words(cell) > 2 && lines(cell) >= words(cell))
+    .map((cell) => cell.textContent.slice(0, 60));
+  const moments = all('.sequence').filter(seen).map((sequence) => {
+    const places = Array.from(sequence.querySelectorAll(':scope > ol > li:not(.pause) > .moment')).map((moment) => {
+      const step = moment.parentElement.querySelector('.step').getBoundingClientRect();
+      const place = moment.getBoundingClientRect();
+      return { left: place.left, over: moment.scrollWidth > moment.clientWidth + 1 || place.right > step.right };
+    });
+    return places.some((place) => place.over || Math.abs(place.left - places[0].left) > 1);
+  });
+  found.crooked = moments.filter(Boolean).length;
+  const box = document.querySelector('.scroll');
+  box.style.maxHeight = '20rem';
+  box.scrollTop = 150;
+  box.scrollLeft = 150;
+  const at = (element) => element.getBoundingClientRect();
+  found.scrolled = [box.scrollTop > 100, box.scrollLeft > 100 || box.scrollWidth <= box.clientWidth + 100];
+  found.head = Math.round(at(box.querySelector('thead')).top - at(box).top);
+  found.first = Math.round(at(box.querySelector('tbody th')).left - at(box).left);
+  box.style.maxHeight = '';
   const light = (color) => color.match(/[\d.]+/g).slice(0, 3).map((part) => {
     const light = part / 255;
     return light <= 0.04045 ? light / 12.92 : ((light + 0.055) / 1.055) ** 2.4;
@@ -98,6 +133,14 @@ const PROBE: &str = r"
     if (contrast < found.contrast) [found.contrast, found.faintest] = [contrast, element.className || element.localName];
   }
   found.dark = luminance(getComputedStyle(document.body).backgroundColor) < 0.2;
+  // As on paper: what holds in print holds here now, and everything is folded.
+  for (const fold of all('details')) fold.open = false;
+  const sheet = document.styleSheets[0];
+  const printed = Array.from(sheet.cssRules).filter((rule) => rule.media && rule.media.mediaText === 'print');
+  for (const rule of printed.flatMap((rule) => Array.from(rule.cssRules))) sheet.insertRule(rule.cssText, sheet.cssRules.length);
+  const inside = all('article.part details > :not(summary)');
+  found.unprinted = inside.filter((element) => !element.closest('[hidden]') && at(element).height < 1).length;
+  found.unfolded = [printed.length, inside.length];
   const out = document.createElement('pre');
   out.id = 'found';
   out.textContent = JSON.stringify(found);
@@ -156,6 +199,17 @@ fn the_page_is_filtered_and_sorted_at_every_width_light_and_dark() {
         );
         assert_eq!(found["folded"], 0, "{at}");
         assert_eq!(found["revealed"], true, "{at}");
+        assert_eq!(found["squeezed"], json!([]), "{at}");
+        assert_eq!(found["crooked"], 0, "{at}");
+        assert_eq!(found["scrolled"], json!([true, true]), "{at}");
+        assert_eq!(
+            (&found["head"], &found["first"]),
+            (&json!(0), &json!(0)),
+            "{at}"
+        );
+        assert_eq!(found["unprinted"], 0, "{at}");
+        assert_eq!(found["unfolded"][0], 1, "{at}");
+        assert!(found["unfolded"][1].as_u64().unwrap() > 10, "{at}");
         assert!(found["contrast"].as_f64().unwrap() >= 4.5, "{at}");
     }
 }

@@ -6,6 +6,7 @@ mod kept;
 mod limit;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ const NEED_MIB: u64 = 1024;
 
 /// What all servers together may need where the machine does not tell, in MiB.
 const MEMORY_MIB: u64 = 4096;
+
+/// How long the check of one server may take unless the options say otherwise.
+const SERVER_TIME: Duration = Duration::from_mins(30);
 
 /// How often servers are looked at. The system has no event for memory that is taken.
 const LOOK: Duration = Duration::from_millis(250);
@@ -91,6 +95,19 @@ impl Scale {
     fn places(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.jobs.map_or_else(cores, usize::from)
+    }
+
+    /// The options that bound the check of one server, where they were given.
+    pub(super) fn bounds(&self) -> Vec<(&'static str, String)> {
+        let mut bounds = Vec::new();
+        if let Some(bytes) = self.server_memory {
+            bounds.push(("--server-memory", bytes.div_ceil(1 << 20).to_string()));
+        }
+        if self.server_time != SERVER_TIME {
+            let seconds = self.server_time.as_secs_f64().to_string();
+            bounds.push(("--server-time", seconds));
+        }
+        bounds
     }
 
     /// In bytes.
@@ -195,8 +212,8 @@ impl Earlier {
 }
 
 /// What a check of this server in this way depends on.
-pub(super) fn key(args: &Args, target: &Target, ground: &Ground) -> Value {
-    kept::key(args, target, ground)
+pub(super) fn key(args: &Args, program: &Path, target: &Target, ground: &Ground) -> Value {
+    kept::key(args, &kept::build(program), target, ground)
 }
 
 type Ended = (usize, Result<Option<Done>, CheckError>);
@@ -348,6 +365,10 @@ impl Whole {
         if done.taken_over {
             self.taken_over += 1;
         }
+        let checker = &self.checker;
+        let reproduce = || server.reproduce_whole(&checker.shell, &checker.args);
+        let run = &mut done.checked.run;
+        run.reproduce.get_or_insert_with(reproduce);
         if let Some(line) = &self.line {
             let run = &done.checked.run;
             let version = run.subject.version.as_deref().unwrap_or_default();

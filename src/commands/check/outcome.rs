@@ -138,14 +138,18 @@ impl Outcome {
     fn deliver(&self, report: &Report) -> Result<(), Exit> {
         if self.printed == Printed::Report {
             let delivery = self.delivery.clone();
-            let several = report.runs.len() > 1 && self.into_folder;
-            if !several || delivery.artifacts.file().is_some() {
+            if !self.into_folder || delivery.artifacts.file().is_some() {
                 return delivery.deliver(report);
             }
-            // A folder holds all of it, and what is printed is an overview.
+            // A folder holds all of it, and what is printed is for people: of one server the
+            // report, of several an overview.
+            let printed = if report.runs.len() > 1 {
+                dsh_reports::render_overview(report)
+            } else {
+                delivery.in_text(report)?
+            };
             delivery.with(Form::Json).into_files(true).deliver(report)?;
-            let overview = dsh_reports::render_overview(report);
-            return say(&overview).map_err(|_| Exit::NotCarriedOut);
+            return say(&printed).map_err(|_| Exit::NotCarriedOut);
         }
         match emit::deployment(report) {
             Some(text) => say(&text).map_err(|_| Exit::NotCarriedOut),

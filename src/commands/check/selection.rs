@@ -250,8 +250,26 @@ impl Server {
         }
     }
 
-    /// The command that checks this server alone, in the same way.
+    /// The command that checks this server alone, in the same way: with what decides where the
+    /// server is from, what it is asked and how long it may take, and nothing else. Which clauses
+    /// are judged is left to be added.
     pub(super) fn reproduce(&self, shell: &Shell, args: &Args) -> String {
+        joined(&self.words(shell, args))
+    }
+
+    /// The same with the clauses that were chosen, and with what was measured.
+    pub(super) fn reproduce_whole(&self, shell: &Shell, args: &Args) -> String {
+        let mut words = self.words(shell, args);
+        if args.measure == super::Measure::Only {
+            words.extend(["--measure".to_owned(), "only".to_owned()]);
+        }
+        if !args.only.is_empty() {
+            words.extend(["--only".to_owned(), args.only.join(",")]);
+        }
+        joined(&words)
+    }
+
+    fn words(&self, shell: &Shell, args: &Args) -> Vec<String> {
         let mut words: Vec<String> = vec!["dsh-conform".to_owned(), "check".to_owned()];
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
         match self {
@@ -279,9 +297,22 @@ impl Server {
         if args.budget.as_secs() != 60 {
             add("--budget", args.budget.as_secs_f64().to_string());
         }
+        if args.measure == super::Measure::No {
+            add("--measure", "no".to_owned());
+        }
+        for (option, value) in args.scale.bounds() {
+            add(option, value);
+        }
         if args.install && matches!(self, Self::Listed { .. }) {
             words.push("--install".to_owned());
+            if args.system {
+                words.push("--system".to_owned());
+            }
         }
-        shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+        words
     }
+}
+
+fn joined(words: &[String]) -> String {
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }

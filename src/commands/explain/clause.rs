@@ -7,7 +7,8 @@ use dsh_scenarios::mutate::Mutants;
 use dsh_scenarios::suite::{Suite, file_of};
 use dsh_scenarios::{Clause, Evidence};
 
-use crate::commands::list::{hanging, paragraph, shown};
+use crate::commands::list::shown;
+use crate::lines::{hanging, paragraph};
 
 pub(super) fn explained(clause: &Clause, suite: &Suite) -> String {
     let mut text = format!("{} {}\n\n", clause.id, clause.level);
@@ -20,7 +21,8 @@ pub(super) fn explained(clause: &Clause, suite: &Suite) -> String {
             full if full.contains(": ") => full,
             short => format!("{short}: {}", source.title()),
         };
-        let _ = writeln!(text, "{name:<11} {told}");
+        let _ = write!(text, "{name:<11} ");
+        hanging(&mut text, 12, &told);
     }
     for (name, values) in [
         ("sides", clause.sides.iter().map(shown).collect()),
@@ -28,15 +30,13 @@ pub(super) fn explained(clause: &Clause, suite: &Suite) -> String {
         ("judged by", clause.judged.iter().map(shown).collect()),
         ("since", vec![clause.since.clone()]),
     ] {
-        let _ = writeln!(text, "{name:<11} {}", values.join(", "));
+        let _ = write!(text, "{name:<11} ");
+        hanging(&mut text, 12, &values.join(", "));
     }
     if !clause.see.is_empty() {
-        let _ = writeln!(
-            text,
-            "{:<11} {}, which judges it too",
-            "see",
-            clause.see.join(", ")
-        );
+        let _ = write!(text, "{:<11} ", "see");
+        let see = format!("{}, which judges it too", clause.see.join(", "));
+        hanging(&mut text, 12, &see);
     }
     if let Some(reason) = &clause.excluded {
         text.push_str("excluded    ");
@@ -94,7 +94,8 @@ fn exercised(text: &mut String, clause: &Clause, suite: &Suite) {
         text.push_str("\nTests and probes\n");
     }
     for witness in witnesses {
-        let _ = writeln!(text, "  {witness}");
+        text.push_str("  ");
+        hanging(text, 6, &witness.to_string());
         let _ = writeln!(text, "      {}", witness.command());
     }
     if text.len() == before {

@@ -5,13 +5,14 @@ use std::fmt::Write as _;
 use dsh_scenarios::monitor::{MonitorInfo, TRANSCRIPTS};
 
 use super::clauses;
-use crate::commands::list::paragraph;
+use crate::lines::{hanging, paragraph};
 
 pub(super) fn explained(monitor: &MonitorInfo) -> String {
     let mut text = format!("{}: a monitor\n\n", monitor.name);
     paragraph(&mut text, 0, monitor.statement);
     let _ = writeln!(text, "\nprofile     {}", monitor.profile);
-    let _ = writeln!(text, "shown in    {}", monitor.topic);
+    text.push_str("shown in    ");
+    hanging(&mut text, 12, monitor.topic);
     let judged: Vec<String> = monitor.clauses.iter().map(ToString::to_string).collect();
     clauses(&mut text, "judges", &judged);
     text.push_str("\nIt looks at every scenario, and at recordings by `dsh-conform audit`.\n");

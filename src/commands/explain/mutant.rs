@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use dsh_scenarios::mutate::Mutant;
 
 use super::clauses;
-use crate::commands::list::{hanging, paragraph};
+use crate::lines::{hanging, paragraph};
 
 pub(super) fn explained(file: &str, mutant: &Mutant) -> String {
     let mut text = format!("{}: a mutant\n\n", mutant.name);

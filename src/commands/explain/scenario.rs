@@ -6,7 +6,7 @@ use dsh_scenarios::format::Case;
 use dsh_scenarios::suite::Suite;
 
 use super::clauses;
-use crate::commands::list::paragraph;
+use crate::lines::paragraph;
 
 /// The most combinations of a matrix that are listed.
 const LISTED: usize = 40;
@@ -40,7 +40,8 @@ pub(super) fn explained(id: &str, cases: &[&Case], suite: &Suite) -> String {
     }
     for warning in suite.diagnostics() {
         if warning.file == case.file {
-            let _ = writeln!(text, "\n{warning}");
+            text.push('\n');
+            paragraph(&mut text, 0, &warning.to_string());
         }
     }
     text.push_str("\nTo run it\n");

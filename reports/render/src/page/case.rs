@@ -8,8 +8,12 @@ use super::sequence::{Sequence, sequence};
 use super::text::shown;
 use crate::model::{Case, ClauseCoverage, Run};
 use crate::text::duration;
+use crate::trajectory::text::clipped;
 use crate::verdict::Verdict;
 use crate::words;
+
+/// The most characters of what came that stand in the line of a case which tells it in full below.
+const LINE: usize = 200;
 
 /// What is shown of a case.
 pub(super) struct CaseView {
@@ -107,9 +111,15 @@ impl<'a> Cases<'a> {
 
     /// The case with all that there is.
     pub(super) fn full(&self, case: &Case, ids: &mut Ids) -> CaseView {
+        let short = self.short(case, ids);
         CaseView {
             detail: self.detail(case),
-            ..self.short(case, ids)
+            // What came is told in full below, so the line needs no more than its beginning.
+            message: match &case.got {
+                Some(_) => clipped(&short.message, LINE),
+                None => short.message.clone(),
+            },
+            ..short
         }
     }
 

@@ -41,6 +41,8 @@ pub(super) struct Table {
     pub(super) rows: Vec<Row>,
     /// How many rows were left out.
     pub(super) more: usize,
+    /// Whether it is read better over the whole width than beside another.
+    pub(super) wide: bool,
 }
 
 pub(super) struct Row {
@@ -84,6 +86,7 @@ fn personas(measured: &Measured) -> Table {
         about: "The same questions, asked by clients that differ in one thing.",
         heads: vec!["The client", "What came of it", "First right answer"],
         more: 0,
+        wide: true,
         rows: measured
             .personas
             .iter()
@@ -124,6 +127,7 @@ fn ends(measured: &Measured) -> Table {
         about: "Each way to end the server, and what came of it.",
         heads: vec!["Way", "Ended", "After", "Processes left", "Replaced after"],
         more: 0,
+        wide: false,
         rows: measured
             .ends
             .iter()
@@ -150,6 +154,7 @@ fn edges(measured: &Measured) -> Table {
         about: "Odd requests, what came, and whether a usual question was still answered.",
         heads: vec!["Asked", "Answer", "After it"],
         more: 0,
+        wide: false,
         rows: measured
             .edges
             .iter()
@@ -192,6 +197,7 @@ fn overlay(measured: &Measured) -> Table {
         about: "A document is opened with another text than its file has.",
         heads: vec!["When", "Answers come from"],
         more: 0,
+        wide: false,
         rows: rows.map(|(head, cells)| Row::new(head, cells)).collect(),
     }
 }
@@ -202,6 +208,7 @@ fn output(measured: &Measured) -> Table {
         about: "All that came from one start, from the first byte to the last.",
         heads: vec!["Start", "Frames", "Stdout", "Outside of frames", "Stderr"],
         more: 0,
+        wide: false,
         rows: measured
             .output
             .iter()
@@ -225,6 +232,7 @@ fn written(measured: &Measured) -> Table {
         about: "What was different there when the server had ended.",
         heads: vec!["Path", "Change"],
         more: 0,
+        wide: false,
         rows: measured
             .written
             .iter()

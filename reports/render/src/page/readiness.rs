@@ -5,9 +5,13 @@ use crate::measured::steady_us;
 use crate::measured::{Measured, Start, StartKind};
 use crate::model::{Heard, OperationTimeline, Run};
 use crate::text::duration;
+use crate::trajectory::text::clipped;
 
 /// The most stretches of one operation that are shown.
 const MOST: usize = 400;
+
+/// The most characters of what there is to say of an answer: the log of a crash is longer.
+const DETAIL: usize = 300;
 
 /// Which part of the scale a stretch takes at least: one of so many.
 const LEAST: u64 = 250;
@@ -97,10 +101,14 @@ pub(super) fn starts(run: &Run) -> Vec<StartView> {
     let none = Measured::default();
     let starts = &run.measured.as_ref().unwrap_or(&none).starts;
     let followed = starts.iter().map(end_of_start).max().unwrap_or(0);
-    let mut views: Vec<StartView> = starts
-        .iter()
-        .map(|start| of_start(start, followed))
-        .collect();
+    let mut views: Vec<StartView> = Vec::new();
+    for start in starts {
+        let again = views.iter().any(|known| known.heading == kind(start.kind));
+        views.push(StartView {
+            heading: heading(start.kind, again),
+            ..of_start(start, followed)
+        });
+    }
     // A cold start that was measured says the same, and more.
     let told = starts.iter().any(|start| start.kind == StartKind::Cold);
     if !run.operations.is_empty() && !told {
@@ -165,6 +173,16 @@ fn of_start(start: &Start, span: u64) -> StartView {
     }
 }
 
+/// What stands over a start. One that was followed twice was so the second time by a client that
+/// takes progress: that one hears signals of which the host does not ask.
+const fn heading(of: StartKind, again: bool) -> &'static str {
+    match (of, again) {
+        (_, false) => kind(of),
+        (StartKind::Cold, true) => "Cold start, seen by a client that announces progress",
+        (StartKind::Warm, true) => "Warm start, seen by a client that announces progress",
+    }
+}
+
 /// What a start is called.
 pub(super) const fn kind(kind: StartKind) -> &'static str {
     match kind {
@@ -203,7 +221,10 @@ fn line(of: &OperationTimeline, span: u64) -> TimeLine {
                 duration(stretch.until_us)
             )
         },
-        detail: stretch.detail.as_deref().map(shown),
+        detail: stretch
+            .detail
+            .as_deref()
+            .map(|of| clipped(&shown(of), DETAIL)),
     });
     TimeLine {
         operation: shown(&of.operation),
@@ -230,6 +251,7 @@ pub(super) fn class(heard: &Heard) -> &'static str {
         "null" => "null",
         _ if answer.starts_with("partial") => "partial",
         "error -32801" => "stale",
+        "the server died" => "error",
         _ if answer.starts_with("error") => "error",
         _ if answer.starts_with("no answer") => "silence",
         _ => "wrong",
@@ -243,9 +265,9 @@ pub(super) fn kinds(starts: &[StartView]) -> Vec<(&'static str, &'static str)> {
         ("partial", "partial"),
         ("empty", "[]"),
         ("null", "null"),
-        ("wrong", "wrong place"),
+        ("wrong", "wrong"),
         ("stale", "error −32801"),
-        ("error", "other error"),
+        ("error", "other error, or death"),
         ("silence", "no answer"),
     ];
     let lines = starts.iter().flat_map(|start| &start.lines);
@@ -293,6 +315,33 @@ fn ticks(span: u64) -> Vec<Tick> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_two_starts_have_the_same_heading() {
+        let start = |kind| Start {
+            kind,
+            initialized_us: None,
+            operations: Vec::new(),
+            signals: Vec::new(),
+            summary: String::new(),
+        };
+        let mut run = Run::new(crate::Subject::named(crate::SubjectKind::Server, "x"));
+        run.measured = Some(Measured {
+            starts: [StartKind::Cold, StartKind::Cold, StartKind::Warm]
+                .map(start)
+                .into(),
+            ..Measured::default()
+        });
+        let headings: Vec<&str> = starts(&run).iter().map(|start| start.heading).collect();
+        assert_eq!(
+            headings,
+            [
+                "Cold start",
+                "Cold start, seen by a client that announces progress",
+                "Warm start"
+            ]
+        );
+    }
 
     #[test]
     fn ticks_are_few_and_round_at_every_scale() {

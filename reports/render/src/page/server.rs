@@ -216,22 +216,17 @@ fn facts(source: Source<'_>) -> Vec<Fact> {
     facts
 }
 
-/// The command that makes the run again: the one that its cases name without the choice of a
-/// clause, or the one that follows from where the server is from.
+/// The command that makes the run again: its own, or the one that its cases name, without the choice
+/// of a clause. Where neither is told, nothing is guessed: with another option it would be another
+/// run.
 fn reproduce(run: &Run) -> Option<String> {
-    let told = run.cases.iter().find_map(|case| {
-        let (command, _) = case.reproduce.as_deref()?.rsplit_once(" --only ")?;
-        Some(command.to_owned())
-    });
-    let name = &run.subject.name;
-    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_.+".contains(char);
-    told.or_else(|| match run.subject.origin? {
-        Origin::BuiltIn => Some("dsh-conform check".to_owned()),
-        _ if !name.chars().all(is_plain) => None,
-        Origin::Path => Some(format!("dsh-conform check --server {name}")),
-        Origin::Cache => Some(format!("dsh-conform check --server {name} --install")),
-        Origin::Command => None,
-    })
+    let of_cases = || {
+        run.cases.iter().find_map(|case| {
+            let (command, _) = case.reproduce.as_deref()?.rsplit_once(" --only ")?;
+            Some(command.to_owned())
+        })
+    };
+    run.reproduce.clone().or_else(of_cases)
 }
 
 fn groups(

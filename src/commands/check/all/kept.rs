@@ -1,5 +1,6 @@
 //! Finished runs as files, so that a check of many servers goes on where it was interrupted.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -119,21 +120,36 @@ pub(super) fn is_finished(run: &Run) -> bool {
         && !matches!(run.conclusion, Conclusion::HarnessError { .. })
 }
 
+/// Short for all there is to say of something.
+fn digest(of: &impl std::fmt::Debug) -> String {
+    let digest = Sha256::digest(format!("{of:?}").as_bytes());
+    let digest = digest.iter().take(8);
+    digest.fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Which build of a program this is. Its version alone says nothing of what its probes came to while
+/// they were worked on; its size and when it was written do, and cost nothing to read.
+pub(super) fn build(program: &Path) -> String {
+    let Ok(about) = std::fs::metadata(program) else {
+        return "unknown".to_owned();
+    };
+    digest(&(about.len(), about.modified().ok()))
+}
+
 /// What a run depends on: the tool, the server as it is started, what it is asked about, and how.
-pub(super) fn key(args: &Args, target: &Target, ground: &Ground) -> Value {
+pub(super) fn key(args: &Args, build: &str, target: &Target, ground: &Ground) -> Value {
     let ground = match ground {
-        Ground::Sample(sample) => {
-            // The texts are part of it: a sample of a user's own may have been changed.
-            let digest = Sha256::digest(format!("{sample:?}").as_bytes());
-            let digest = digest
-                .iter()
-                .fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
-            format!("{} {digest:016x}", sample.name)
-        }
+        // The texts are part of it: a sample of a user's own may have been changed.
+        Ground::Sample(sample) => format!("{} {}", sample.name, digest(sample)),
         other => format!("{other:?}"),
     };
     json!({
         "tool": env!("CARGO_PKG_VERSION"),
+        "build": build,
+        "entry": digest(target),
         "version": target.version,
         "command": target.command,
         "settings": serde_json::from_str::<Value>(&target.deployment()).unwrap_or_default(),
@@ -141,6 +157,7 @@ pub(super) fn key(args: &Args, target: &Target, ground: &Ground) -> Value {
         "options": {
             "budgetMs": u64::try_from(args.budget.as_millis()).unwrap_or(u64::MAX),
             "measure": format!("{:?}", args.measure),
+            "bounds": args.scale.bounds(),
             "only": args.only.iter().map(|id| id.to_uppercase()).collect::<Vec<_>>(),
         },
     })
@@ -155,6 +172,8 @@ fn difference(kept: &Value, wanted: &Value) -> Option<String> {
         ("settings", "the server's settings"),
         ("sample", "the sample"),
         ("options", "the options"),
+        ("entry", "the server's entry"),
+        ("build", "the build of dsh-conform"),
     ];
     words.into_iter().find_map(|(key, what)| {
         let (kept, wanted) = (&kept[key], &wanted[key]);
@@ -162,7 +181,9 @@ fn difference(kept: &Value, wanted: &Value) -> Option<String> {
             return None;
         }
         Some(match (kept.as_str(), wanted.as_str()) {
-            (Some(kept), Some(wanted)) => format!("{what} was {kept}, and is {wanted}"),
+            (Some(kept), Some(wanted)) if !matches!(key, "build" | "entry") => {
+                format!("{what} was {kept}, and is {wanted}")
+            }
             _ => format!("{what} changed"),
         })
     })
