@@ -92,8 +92,9 @@ fn a_client_that_reads_nothing_does_not_keep_a_signal_from_ending_a_served_run()
             stdin
         });
         let asking = asking.unwrap();
-        let full = rustix::pipe::fcntl_getpipe_size(&stdout).unwrap() as u64 - 8192;
-        while rustix::io::ioctl_fionread(&stdout).unwrap() < full {
+        // How much fits depends on how it is written; half of it always does.
+        let half = rustix::pipe::fcntl_getpipe_size(&stdout).unwrap() as u64 / 2;
+        while rustix::io::ioctl_fionread(&stdout).unwrap() < half {
             std::thread::yield_now();
         }
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
