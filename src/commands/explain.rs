@@ -118,7 +118,6 @@ fn clauses(text: &mut String, name: &str, ids: &[String]) {
 mod tests {
     use super::*;
 
-<<<<<<< HEAD
     /// Every kind of name, with the suite read once.
     #[test]
     fn every_kind_of_name_is_explained_and_an_unknown_one_suggests_another() {
@@ -182,7 +181,8 @@ mod tests {
             let message = told(id, &suite).unwrap_err();
             assert!(message.contains(expected), "{id}: {message}");
         }
-=======
+    }
+
     /// A path and a command are copied, and so never broken.
     #[test]
     fn every_explanation_fits_80_columns() {
@@ -209,6 +209,5 @@ mod tests {
                 assert!(is_copied, "{id}: {line}");
             }
         }
->>>>>>> 05a278eac0c0bd1a49bede98ea3b037f4c3735ba
     }
 }
