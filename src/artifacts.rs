@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::files;
+
 /// The folder unless another is named.
 const FOLDER: &str = "target/dsh-conform";
 
@@ -67,11 +69,11 @@ impl Artifacts {
     }
 
     /// Writes a file, making its folder.
-    pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
+    pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        std::fs::write(path, text)
+        files::write(path, text)
     }
 }
 

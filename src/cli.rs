@@ -10,8 +10,13 @@ use crate::commands::{
     agent, audit, check, completions, deployment, explain, list, query, report, run, servers,
     subject_worker,
 };
+<<<<<<< HEAD
+use crate::exit::{Exit, STATUSES};
+use crate::output::{self, Color, complain};
+=======
 use crate::exit::{Exit, statuses};
 use crate::output::{Color, complain};
+>>>>>>> 05a278eac0c0bd1a49bede98ea3b037f4c3735ba
 use crate::shell::Shell;
 
 /// Judges the language-server side of coding agents: language servers by driving them, and what
@@ -105,7 +110,14 @@ pub(crate) fn run() -> Exit {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come this way too, on stdout and with success.
-            let printed = error.print().and_then(|()| std::io::stdout().flush());
+            let there = if error.use_stderr() {
+                Ok(())
+            } else {
+                output::open()
+            };
+            let printed = there
+                .and_then(|()| error.print())
+                .and_then(|()| std::io::stdout().flush());
             return match printed {
                 _ if error.use_stderr() => Exit::Usage,
                 Err(problem) if problem.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -176,7 +176,7 @@ fn rendered(form: Form, report: &Report, color: bool) -> Result<String, Exit> {
 
 fn leave(path: &Path, form: Form, report: &Report) -> Result<bool, Exit> {
     let text = rendered(form, report, false)?;
-    Ok(match Artifacts::write(path, &text) {
+    Ok(match Artifacts::write(path, text.as_bytes()) {
         Ok(()) => {
             complain(&format!("report: {}", path.display()));
             true

@@ -8,6 +8,7 @@ mod artifacts;
 mod cli;
 mod commands;
 mod exit;
+mod files;
 mod forms;
 mod lines;
 mod output;

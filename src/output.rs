@@ -20,9 +20,50 @@ pub(crate) enum Printed {
     Failed,
 }
 
+/// Whether there is a stdout. Where the shell has closed it, as with `>&-`, the standard library
+/// opens `/dev/null` in its place before `main`, and what is written is lost without an error.
+pub(crate) fn open() -> io::Result<()> {
+    if closed::is_closed() {
+        let message = "stdout is closed, and what is printed would be lost;                        let it lead to a file, or to /dev/null where it is not wanted";
+        return Err(io::Error::other(message));
+    }
+    Ok(())
+}
+
+/// From then on only `/dev/null` itself can be seen, and many open that for their children exactly
+/// as the standard library does, so this is looked at before the standard library begins.
+#[cfg(unix)]
+mod closed {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    static CLOSED: AtomicBool = AtomicBool::new(false);
+
+    #[ctor::ctor]
+    fn look() {
+        let stdout = rustix::stdio::stdout();
+        let closed = rustix::io::fcntl_getfd(stdout) == Err(rustix::io::Errno::BADF);
+        CLOSED.store(closed, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_closed() -> bool {
+        CLOSED.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(not(unix))]
+mod closed {
+    pub(super) const fn is_closed() -> bool {
+        false
+    }
+}
+
 /// Writes text to stdout. Everything but a reader that is gone is complained about here, so that no
 /// caller can fail in silence.
 pub(crate) fn print(text: &str) -> Printed {
+    if let Err(error) = open() {
+        complain(&format!("error: {error}"));
+        return Printed::Failed;
+    }
     let mut out = io::stdout().lock();
     match out.flush().and_then(|()| write(&out, text.as_bytes())) {
         Ok(()) => Printed::Whole,
@@ -86,26 +127,18 @@ const PIECE: usize = 4096;
 /// program is asked to end: from then on a second, and then it counts as gone. A write that blocks
 /// would keep the signal from being acted upon.
 #[cfg(unix)]
-fn write(to: &impl std::os::fd::AsFd, mut text: &[u8]) -> io::Result<()> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+pub(crate) fn write(to: &impl std::os::fd::AsFd, mut text: &[u8]) -> io::Result<()> {
+    use rustix::event::PollFlags;
     use rustix::io::Errno;
 
-    let look = Timespec {
-        tv_sec: 0,
-        tv_nsec: LOOK,
-    };
     let mut looks = 0;
     while !text.is_empty() {
-        match poll(&mut [PollFd::new(to, PollFlags::OUT)], Some(&look)) {
-            Ok(0) | Err(Errno::INTR) => {
-                looks += u32::from(signals::asked().is_some());
-                if looks > LOOKS {
-                    return Err(io::ErrorKind::BrokenPipe.into());
-                }
-                continue;
+        if !look(to, PollFlags::OUT)? {
+            looks += u32::from(signals::asked().is_some());
+            if looks > LOOKS {
+                return Err(io::ErrorKind::BrokenPipe.into());
             }
-            Ok(_) => {}
-            Err(error) => return Err(error.into()),
+            continue;
         }
         match rustix::io::write(to, &text[..text.len().min(PIECE)]) {
             Ok(written) => {
@@ -117,6 +150,25 @@ fn write(to: &impl std::os::fd::AsFd, mut text: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Looks whether a read or a write would not block; a moment is waited for that.
+#[cfg(unix)]
+pub(crate) fn look(
+    at: &impl std::os::fd::AsFd,
+    wanted: rustix::event::PollFlags,
+) -> io::Result<bool> {
+    use rustix::event::{PollFd, Timespec, poll};
+
+    let look = Timespec {
+        tv_sec: 0,
+        tv_nsec: LOOK,
+    };
+    match poll(&mut [PollFd::new(at, wanted)], Some(&look)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(not(unix))]

@@ -11,6 +11,7 @@ use dsh_e2e::catalogue::{CONFIG, Catalogue, OwnFile};
 use dsh_e2e::install::{Installer, Machine, default_cache};
 
 use crate::exit::Exit;
+use crate::files;
 
 /// What the outside is like.
 #[derive(Clone, Debug)]
@@ -79,7 +80,8 @@ impl Shell {
             relative.display().to_string()
         };
         let read = |path: &Path, shown: &str| {
-            OwnFile::read(path, shown).map_err(|error| error.to_string())
+            OwnFile::read(path, shown, &|path| Ok(Box::new(files::open(path)?)))
+                .map_err(|error| error.to_string())
         };
         let config = match self.config() {
             Some(path) => read(&path, &shown(&path))?,
@@ -161,7 +163,7 @@ pub(crate) fn read_text(path: &Path, most: u64, what: &str) -> Result<String, St
 
 /// The same, of a file that need not be text.
 pub(crate) fn read_bytes(path: &Path, most: u64, what: &str) -> Result<Vec<u8>, String> {
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let file = files::open(path).map_err(|error| error.to_string())?;
     let mut text = Vec::new();
     file.take(most + 1)
         .read_to_end(&mut text)

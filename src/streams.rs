@@ -29,6 +29,7 @@ mod imp {
 
     /// Stdout, likewise.
     pub(crate) fn output() -> io::Result<Output> {
+        crate::output::open()?;
         let stdout = io::stdout().as_fd().try_clone_to_owned()?;
         let file = std::fs::File::from(stdout.try_clone()?);
         Ok(match pipe::Sender::from_owned_fd(stdout) {

@@ -127,14 +127,15 @@ impl<'a> Seam<'a> {
 
     fn look_for_initialize(&mut self) {
         if self.initialized.is_none() {
-            let events = self.recorder.events();
-            let view = View(&events);
-            self.initialized = view
-                .processes()
-                .into_iter()
-                .flat_map(|process| view.exchanges(process, Direction::ToServer))
-                .filter(|exchange| exchange.method() == "initialize")
-                .find_map(|exchange| exchange.result());
+            // The exchange stands among the first events: the rest is not copied for it.
+            self.initialized = self.recorder.look(0, |events| {
+                let view = View(events);
+                view.processes()
+                    .into_iter()
+                    .flat_map(|process| view.exchanges(process, Direction::ToServer))
+                    .filter(|exchange| exchange.method() == "initialize")
+                    .find_map(|exchange| exchange.result())
+            });
         }
     }
 }

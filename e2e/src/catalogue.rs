@@ -19,7 +19,7 @@ pub use entry::{
     CargoRecipe, Entry, EntryRemedy, Launch, NpmRecipe, PathRecipe, Platform, PypiRecipe, Recipe,
     RecipeKind, RustupRecipe, Surprise, SystemRecipe, VersionProbe, Versions,
 };
-pub use own::{CONFIG, OwnFile};
+pub use own::{CONFIG, Opener, OwnFile};
 
 /// All servers that are known by name.
 #[derive(Debug, Clone)]

@@ -61,10 +61,15 @@ pub enum Ground {
 /// The usual number of rounds: as many as an agent asks in a long session.
 pub const ROUNDS: usize = 200;
 
+/// What goes wrong where nothing is odd is given this part of the budget where something is: it says
+/// little then, and mostly comes to the same end.
+const DOUBTFUL: u32 = 4;
+
 /// How to check.
 #[derive(Clone, Debug)]
 pub struct CheckOptions {
-    /// How long each probe may wait for the known answer.
+    /// How long each probe may wait for the known answer; a quarter of it where another question of
+    /// the same operation had no right answer within the whole.
     pub budget: Duration,
     /// The probes to judge; all if empty.
     pub only: Vec<&'static Probe>,
@@ -134,13 +139,16 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Writes the transcript to `path` and names it in every case that somebody has to look at.
-    pub fn leave_transcript(&mut self, path: &Path) -> std::io::Result<()> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let file = std::fs::File::create(path)?;
-        jsonl::write(&mut std::io::BufWriter::new(file), &self.events)?;
+    /// Has the transcript written to `path` and names it in every case that somebody has to look
+    /// at.
+    pub fn leave_transcript(
+        &mut self,
+        path: &Path,
+        write: impl FnOnce(&Path, &[u8]) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        let mut text = Vec::new();
+        jsonl::write(&mut text, &self.events)?;
+        write(path, &text)?;
         report::refer_to(&mut self.run, &path.display().to_string());
         Ok(())
     }
@@ -522,7 +530,12 @@ impl Check<'_> {
         for (phase, questions, found) in further {
             let over = self.cancel.is_cancelled() || seam.initialized.is_none();
             if self.phases.has(phase) && !over {
-                let (asked, put) = questions::all_of(questions, budget);
+                let (mut asked, put) = questions::all_of(questions, budget);
+                for asked in &mut asked {
+                    if !is_settled(&findings.questions, asked.operation) {
+                        asked.track = Track::new(asked.label.clone(), budget / DOUBTFUL);
+                    }
+                }
                 *found = asked;
                 seam.take(put);
                 self.go_round(seam, found).await;
@@ -548,9 +561,7 @@ impl Check<'_> {
                 return;
             }
             let operation = reopened.question.operation;
-            let before = findings.questions.iter().any(|asked| {
-                asked.operation == operation && asked.track.end() == Some(&End::Stable)
-            });
+            let before = is_settled(&findings.questions, operation);
             let (mut asked, put) = questions::reopened(reopened, budget);
             if before {
                 (self.watch)(Step::AskingAgain(operation));
@@ -659,6 +670,13 @@ impl Check<'_> {
         };
         report::assemble(self, &seen, cases, &findings.told(), selection)
     }
+}
+
+/// Whether a question of this operation was answered right for good.
+fn is_settled(questions: &[Asked], operation: Operation) -> bool {
+    questions
+        .iter()
+        .any(|asked| asked.operation == operation && asked.track.end() == Some(&End::Stable))
 }
 
 /// Why no process was started, where the seam was asked and none was: nothing can be said about the

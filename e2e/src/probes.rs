@@ -204,6 +204,10 @@ pub const PROBES: [Probe; 19] = [
     },
 ];
 
+/// What is judged by the time it takes, or by memory that a collector frees when it likes: how soon
+/// every reference is there, how latency and memory grow, how soon a change on disk is seen.
+const TIMED: [&str; 3] = ["QUA-14", "QUA-15", "QUA-18"];
+
 /// The probe of a clause.
 pub fn probe_of(clause: &str) -> Option<&'static Probe> {
     PROBES.iter().find(|probe| probe.clause == clause)
@@ -218,7 +222,9 @@ impl Probe {
     }
 
     pub(crate) fn case(&self, verdict: Verdict, message: impl Into<String>) -> Case {
-        Case::new(self.clause, self.level(), self.group, verdict, message)
+        let mut case = Case::new(self.clause, self.level(), self.group, verdict, message);
+        case.timed = TIMED.contains(&self.clause);
+        case
     }
 
     /// A MUST that does not hold fails, a SHOULD gives a note.

@@ -210,6 +210,28 @@ fn nothing_happened_is_untestable() {
     }
 }
 
+/// OPN-4: whether a process that is torn down got its close is a matter of moments; that the clause was
+/// judged is not.
+#[test]
+fn what_was_opened_is_judged_whether_a_close_came_or_not() {
+    let rules = Rules {
+        profiles: &[Profile::Transient],
+        foreign: false,
+    };
+    for close in ["", "> close a.ts\n"] {
+        let text = format!("ready\n> open a.ts\n> 2 ask hover a.ts\n< =2 null\n{close}killed");
+        let spoken = speak(&text).unwrap();
+        let cases = audit(&spoken.events, rules, Who::Client);
+        let of_clause = |case: &&Case| case.clauses.iter().any(|clause| clause == "OPN-4");
+        let verdicts: Vec<_> = cases
+            .iter()
+            .filter(of_clause)
+            .map(|case| case.verdict)
+            .collect();
+        assert_eq!(verdicts, [Verdict::Pass], "{close:?}");
+    }
+}
+
 /// A big recording is judged in time that grows as its size does: a rule that looked at all open
 /// documents, or all requests, for each event would take minutes here.
 #[test]

@@ -8,12 +8,14 @@ mod trajectory;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use dsh_e2e::RecordingSubprocess;
 use dsh_harness::agent::LoopOptions;
+use dsh_harness::kernel::Subscription;
 use dsh_harness::subprocess::LocalSubprocess;
-use dsh_harness::workspace_context::HomeVariables;
+use dsh_harness::workspace_context::{HomeVariables, InstructionsPassedOver};
 use dsh_harness::{Deployment, MountError, Runtime};
 use dsh_profiles::{Host, HostOptions, Profile, acp, sdk};
 use dsh_transcript::Recorder;
@@ -23,7 +25,7 @@ use super::deployment;
 use crate::artifacts::Artifacts;
 use crate::cli::Global;
 use crate::exit::Exit;
-use crate::output::complain;
+use crate::output::{self, complain};
 use crate::shell::{Shell, compact_date, unix_us};
 use crate::signals::{Interruption, interruptible_reader};
 use crate::streams;
@@ -142,18 +144,33 @@ pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {
     if let Err(problem) = args.check() {
         return usage(&problem);
     }
+    // Nothing is worked for whose answer would be lost.
+    if let Err(error) = output::open() {
+        complain(&format!("error: {error}"));
+        return Exit::NotCarriedOut;
+    }
     interruptible_reader(|interruption| async move {
         let recorder = recorder(&args);
         let session = OnceLock::new();
         let exit = match host(shell, &args, recorder.as_ref(), &interruption).await {
-            Ok((host, models)) => match args.profile() {
-                Profile::Headless => {
-                    let run =
-                        headless::run(shell, global, &args, host, &models, &interruption, &session);
-                    run.await
+            Ok((host, models)) => {
+                let _telling = passed_over(&host);
+                match args.profile() {
+                    Profile::Headless => {
+                        let run = headless::run(
+                            shell,
+                            global,
+                            &args,
+                            host,
+                            &models,
+                            &interruption,
+                            &session,
+                        );
+                        run.await
+                    }
+                    _ => serve(args.profile(), host, &interruption).await,
                 }
-                _ => serve(args.profile(), host, &interruption).await,
-            },
+            }
             Err(exit) => exit,
         };
         let Some(recorder) = recorder else {
@@ -178,6 +195,23 @@ fn recorder(args: &Args) -> Option<Recorder> {
         let recorder = Recorder::new();
         recorder.emit(None, dsh_reports::clock(unix_us()));
         recorder
+    })
+}
+
+/// The most instruction files whose passing over is told.
+const MOST_PASSED_OVER: usize = 20;
+
+/// Tells, a line each, of instruction files that are there and are not used: the model is not told,
+/// and whoever wrote them waits for what they ask for.
+fn passed_over(host: &Host) -> Subscription {
+    let count = AtomicUsize::new(0);
+    let events = host.runtime().events();
+    events.subscribe(move |event: &InstructionsPassedOver| {
+        match count.fetch_add(1, Ordering::Relaxed) {
+            earlier if earlier < MOST_PASSED_OVER => complain(&format!("warning: {event}")),
+            MOST_PASSED_OVER => complain("warning: further ones are told with --verbose"),
+            _ => {}
+        }
     })
 }
 
@@ -303,7 +337,7 @@ fn keep(shell: &Shell, file: &Path, recorder: &Recorder, exit: Exit) -> Exit {
 /// Writes a file of the run, and lets the status say where that is not possible.
 fn write(shell: &Shell, file: &Path, text: Result<String, String>, exit: Exit) -> Exit {
     let written = text.and_then(|text| {
-        Artifacts::write(&shell.absolute(file), &text).map_err(|error| error.to_string())
+        Artifacts::write(&shell.absolute(file), text.as_bytes()).map_err(|error| error.to_string())
     });
     match written {
         Ok(()) => exit,

@@ -1,8 +1,7 @@
 //! `audit`.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use dsh_reports::{Case, Conclusion, Run, Selection, Subject, SubjectKind, TranscriptRef, Verdict};
@@ -13,6 +12,7 @@ use dsh_transcript::{Event, EventBody, View, jsonl};
 
 use crate::cli::Global;
 use crate::exit::Exit;
+use crate::files;
 use crate::forms::{self, Delivery, Form};
 use crate::output::complain;
 use crate::shell::Shell;
@@ -135,14 +135,18 @@ fn refuse(message: &str) -> Exit {
 }
 
 fn read(path: &Path) -> Result<Vec<Event>, String> {
-    let file = File::open(path).map_err(|error| format!("cannot be read: {error}"))?;
-    let size = file.metadata().map_or(0, |about| about.len());
-    if size > MAX_BYTES {
-        return Err(format!(
-            "is larger than {MAX_BYTES} bytes; record a shorter session"
-        ));
+    let file = files::open(path).map_err(|error| format!("cannot be read: {error}"))?;
+    let too_large = || format!("is larger than {MAX_BYTES} bytes; record a shorter session");
+    if file.size().is_some_and(|size| size > MAX_BYTES) {
+        return Err(too_large());
     }
-    jsonl::read(BufReader::new(file)).map_err(|error| error.to_string())
+    // A pipe does not say how much there is.
+    let mut file = file.take(MAX_BYTES + 1);
+    let events = jsonl::read(BufReader::new(&mut file));
+    if file.limit() == 0 {
+        return Err(too_large());
+    }
+    events.map_err(|error| error.to_string())
 }
 
 fn is_of_the_wire(event: &Event) -> bool {

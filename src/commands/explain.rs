@@ -118,6 +118,71 @@ fn clauses(text: &mut String, name: &str, ids: &[String]) {
 mod tests {
     use super::*;
 
+<<<<<<< HEAD
+    /// Every kind of name, with the suite read once.
+    #[test]
+    fn every_kind_of_name_is_explained_and_an_unknown_one_suggests_another() {
+        let suite = Suite::embedded().unwrap();
+        for (id, expected) in [
+            (
+                "qua-6",
+                &["QUA-6 MUST", "source      LSP 3.17: Base Protocol"][..],
+            ),
+            (
+                "qua-4",
+                &["S1: DeepSeek Harness, the language-server seam\n            host policy: known"],
+            ),
+            (
+                "cancel/before-it-starts",
+                &[
+                    "CAN-1 MUST",
+                    "scenarios/suite/cancel/before-it-starts.yaml:1",
+                    "dsh-conform run cancel/before-it-starts --in-process",
+                ],
+            ),
+            (
+                "scenarios/suite/cancel/before-it-starts.yaml",
+                &["CAN-1 MUST"],
+            ),
+            ("CAN-1", &["cancel/before-it-starts", "cargo test -p"]),
+            ("MSG/version", &["see         WIRE-7, which judges it too"]),
+            ("CAN-4", &["kills-at-once"]),
+            (
+                "kills-at-once",
+                &[
+                    "breaks      CAN-4 MUST: ",
+                    "dsh-conform run --mutants kills-at-once",
+                ],
+            ),
+            (
+                "responses",
+                &[
+                    "judges      WIRE-5 MUST: ",
+                    "SRQ-1/pass-each-once.yaml",
+                    "WIRE-5/fail-unasked.yaml",
+                ],
+            ),
+            ("WIRE-7", &["messages"]),
+        ] {
+            let text = told(id, &suite).unwrap();
+            for part in expected {
+                assert!(text.contains(part), "{id}: no {part:?} in:\n{text}");
+            }
+        }
+        for (id, expected) in [
+            ("QUA-60", "did you mean QUA-6?"),
+            (
+                "cancel/before-it-start",
+                "did you mean cancel/before-it-starts?",
+            ),
+            ("kill-at-once", "did you mean kills-at-once?"),
+            ("respones", "did you mean responses?"),
+            ("nothing-of-the-kind-at-all", "`dsh-conform list clauses`"),
+        ] {
+            let message = told(id, &suite).unwrap_err();
+            assert!(message.contains(expected), "{id}: {message}");
+        }
+=======
     /// A path and a command are copied, and so never broken.
     #[test]
     fn every_explanation_fits_80_columns() {
@@ -144,5 +209,6 @@ mod tests {
                 assert!(is_copied, "{id}: {line}");
             }
         }
+>>>>>>> 05a278eac0c0bd1a49bede98ea3b037f4c3735ba
     }
 }

@@ -213,19 +213,26 @@ struct Unlisted {
 
 /// The scenario files that the filters select, a matrix as one. What cannot be read is told.
 fn scenarios(filters: &[String], form: Form) -> Result<String, Unlisted> {
-    let refused = |error: SuiteError| Unlisted {
+    let suite = Suite::embedded().map_err(unlisted)?;
+    for broken in suite.errors() {
+        complain(&broken.to_string());
+    }
+    scenarios_of(&suite, filters, form)
+}
+
+fn unlisted(error: SuiteError) -> Unlisted {
+    Unlisted {
         message: error.to_string(),
         exit: match error {
             SuiteError::NothingFits { .. } => Exit::NothingSelected,
             _ => Exit::Usage,
         },
-    };
-    let suite = Suite::embedded().map_err(refused)?;
-    for broken in suite.errors() {
-        complain(&broken.to_string());
     }
+}
+
+fn scenarios_of(suite: &Suite, filters: &[String], form: Form) -> Result<String, Unlisted> {
     let mut files: Vec<(&str, Vec<&Case>)> = Vec::new();
-    for case in suite.select(filters).map_err(refused)? {
+    for case in suite.select(filters).map_err(unlisted)? {
         let file = file_of(&case.id);
         match files.last_mut() {
             Some((last, cases)) if *last == file => cases.push(case),
@@ -455,7 +462,9 @@ mod tests {
 
     #[test]
     fn every_list_fits_80_columns_and_has_records() {
-        let all = scenarios(&[], Form::Text).unwrap();
+        let suite = Suite::embedded().unwrap();
+        let all = scenarios_of(&suite, &[], Form::Text).unwrap();
+        assert!(all.contains("cancel/\n") && all.contains("crash/\n"));
         let every = &Wanted::default();
         let known = Catalogue::builtin();
         let lists = [clauses, probes, monitors, mutants];
@@ -465,7 +474,8 @@ mod tests {
                 assert!(line.chars().count() <= crate::lines::WIDTH, "{line}");
             }
         }
-        let all = serde_json::from_str(&scenarios(&[], Form::Json).unwrap()).unwrap();
+        let all = scenarios_of(&suite, &[], Form::Json).unwrap();
+        let all = serde_json::from_str(&all).unwrap();
         for records in [
             clause_records(every),
             probe_records(every),
@@ -476,5 +486,9 @@ mod tests {
         ] {
             assert!(records.as_array().is_some_and(|all| !all.is_empty()));
         }
+        let nothing = ["cancle/x".to_owned()];
+        let refused = scenarios_of(&suite, &nothing, Form::Text).unwrap_err();
+        assert_eq!(refused.exit, Exit::NothingSelected);
+        assert!(refused.message.contains("cancle/x"), "{}", refused.message);
     }
 }

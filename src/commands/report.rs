@@ -35,7 +35,7 @@ pub(crate) enum Command {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
         /// Leave out what belongs to this machine, for publishing: `~` stands for the home folder,
-        /// and transcripts are not referred to
+        /// $WORKSPACE for the one a server worked in, and transcripts are not referred to
         #[arg(long)]
         portable: bool,
         #[command(flatten)]
@@ -248,7 +248,7 @@ fn leave(shell: &Shell, out: Option<&Path>, page: &str) -> Exit {
             Err(_) => Exit::NotCarriedOut,
         };
     };
-    match Artifacts::write(&shell.absolute(file), page) {
+    match Artifacts::write(&shell.absolute(file), page.as_bytes()) {
         Ok(()) => Exit::Fine,
         Err(error) => {
             complain(&format!("error: cannot write {}: {error}", file.display()));

@@ -313,6 +313,37 @@ fn an_interruption_closes_the_log_and_ends_the_servers() {
     }
 }
 
+/// INS-10, INS-13: instructions that are not used are told of, once each, also to those who want no
+/// progress; the way out is in the line.
+#[test]
+fn instructions_that_are_passed_over_are_told() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.path().join(".git")).unwrap();
+    std::fs::write(desk.path().join("AGENTS.md"), "x".repeat((1 << 20) + 1)).unwrap();
+    std::fs::write(desk.path().join("AGENTS.local.md"), b"caf\xe9").unwrap();
+    std::fs::create_dir(desk.path().join("CLAUDE.md")).unwrap();
+    let fifo = desk.path().join("CLAUDE.local.md");
+    let mode = rustix::fs::Mode::RUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let call = json!({"name": "read", "arguments": {"file_path": "AGENTS.local.md"}});
+    let model = script(&desk, &json!([{"tool_calls": [call]}, {"text": "done"}]));
+    let args = ["agent", "--quiet", "--model", &model, "go"];
+    let said = desk.run(&args).ended(0);
+    for (name, why) in [
+        (
+            "AGENTS.md",
+            "more than 1048576 bytes; shorten the file, or raise maxSourceBytes",
+        ),
+        ("AGENTS.local.md", "not UTF-8 text; save the file as UTF-8"),
+        ("CLAUDE.md", "a directory and no regular file"),
+        ("CLAUDE.local.md", "a FIFO and no regular file"),
+    ] {
+        let told = format!("{name}\" are passed over: {why}");
+        assert_eq!(said.err.matches(&told).count(), 1, "{name}: {}", said.err);
+    }
+    assert_eq!(said.err.lines().count(), 4, "{}", said.err);
+}
+
 /// A reader that goes away in the middle ends the run. The answer is lost then, which the status says.
 #[test]
 fn a_reader_that_goes_away_ends_the_run() {

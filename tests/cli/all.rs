@@ -66,6 +66,7 @@ fn reason(run: &Run) -> &str {
     }
 }
 
+/// Two whole checks of two hundred rounds each, since a matrix shows every clause.
 #[test]
 fn several_servers_leave_one_matrix_and_a_line_each() {
     let desk = Desk::new();
@@ -75,7 +76,16 @@ fn several_servers_leave_one_matrix_and_a_line_each() {
     let said = desk
         .run(&args(
             &["a-good", "b-good"],
-            &["--jobs", "2", "--format", "markdown", "--out", "out"],
+            &[
+                "--jobs",
+                "2",
+                "--measure",
+                "no",
+                "--format",
+                "markdown",
+                "--out",
+                "out",
+            ],
         ))
         .ended(0)
         .err_has("a-good begins; 0 done, 1 running")
@@ -258,6 +268,8 @@ fn a_server_that_eats_memory_is_ended_and_reported() {
         ],
     );
     let more = [
+        "--only",
+        "QUA-1",
         "--server-memory",
         "120M",
         "--format",
@@ -301,6 +313,8 @@ async fn a_server_that_never_ends_is_ended_and_reported() {
         ],
     );
     let more = [
+        "--only",
+        "QUA-1",
         "--server-time",
         "1.5",
         "--budget",
@@ -333,7 +347,15 @@ fn what_keeps_one_server_away_is_told_of_it_and_the_others_go_on() {
     missing["recipes"] =
         json!([{"kind": "npm", "package": "not-here-at-all", "version": "1.2.3", "node": 18}]);
     catalogue(&desk, &[missing, entry("good", &FakeServer::markers())]);
-    let more = ["--install", "--format", "json", "--out", "all.json"];
+    let more = [
+        "--only",
+        "QUA-1",
+        "--install",
+        "--format",
+        "json",
+        "--out",
+        "all.json",
+    ];
     desk.command(&args(&["missing", "good"], &more))
         .env("PATH", "/nowhere")
         .env("DSH_CONFORM_CACHE", desk.path().join("cache"))
@@ -360,7 +382,9 @@ fn what_keeps_one_server_away_is_told_of_it_and_the_others_go_on() {
 fn every_server_of_the_catalogue_has_its_run() {
     let desk = Desk::new();
     catalogue(&desk, &[entry("good", &FakeServer::markers())]);
-    let more = ["--all", "--format", "markdown", "--out", "out", "--quiet"];
+    let more = [
+        "--all", "--only", "QUA-1", "--format", "markdown", "--out", "out", "--quiet",
+    ];
     desk.command(&args(&[], &more))
         .env("PATH", "/nowhere")
         .env("DSH_CONFORM_CACHE", desk.path().join("cache"))
@@ -392,7 +416,10 @@ fn a_check_that_was_killed_goes_on_where_it_was() {
     let names = ["a-good", "b-slow"];
     let mut child = Command::new(program())
         .current_dir(desk.path())
-        .args(args(&names, &["--jobs", "1", "--out", "out"]))
+        .args(args(
+            &names,
+            &["--jobs", "1", "--only", "QUA-1,QUA-4", "--out", "out"],
+        ))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -412,11 +439,12 @@ fn a_check_that_was_killed_goes_on_where_it_was() {
             entry("b-slow", &FakeServer::markers()),
         ],
     );
-    let again = ["--resume", "--format", "text", "--out", "out"];
+    let only = ["--resume", "--only", "QUA-1,QUA-4", "--out", "out"];
+    let again = [&only[..], &["--format", "text"]].concat();
     desk.run(&args(&names, &again))
         .ended(0)
         .err_has("there is 1 run of before in out/runs")
-        .err_has("QUALIFIED (taken over)")
+        .err_has("SELECTED PROBES HOLD (taken over)")
         .err_has("1 of 2 runs were taken over from out/runs");
     let report = stored(&desk, "out/report.json");
     let duration = run(&report, "a-good").duration_us;
@@ -439,7 +467,7 @@ fn a_check_that_was_killed_goes_on_where_it_was() {
             .err_has(&format!("a-good: checked again, since {why}"));
     }
     // What was made in another way does not count.
-    let other = ["--resume", "--budget", "59", "--out", "out"];
+    let other = [&only[..], &["--budget", "59"]].concat();
     desk.run(&args(&names, &other))
         .ended(0)
         .err_has("a-good: checked again, since the options changed")
@@ -534,7 +562,7 @@ fn a_server_of_one_s_own_is_written_read_and_found_everywhere() {
         .out_has(&program().display().to_string());
     // Also from a folder below.
     std::fs::create_dir(desk.path().join("below")).unwrap();
-    desk.command(&["check", "--server", "mine"])
+    desk.command(&["check", "--server", "mine", "--only", "QUA-1"])
         .current_dir(desk.path().join("below"))
         .assert()
         .code(0);
@@ -633,7 +661,7 @@ fn of_two_on_path_both_are_told_and_which_is_used() {
         let path = desk.path().display();
         format!("{path}/one:{path}/two:/usr/bin:/bin")
     };
-    desk.command(&args(&["twice"], &[]))
+    desk.command(&args(&["twice"], &["--only", "QUA-1"]))
         .env("PATH", path(&desk))
         .assert()
         .code(0)

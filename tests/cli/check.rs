@@ -4,13 +4,13 @@ use dsh_fake_lsp::{FakeServer, exit, reply};
 use dsh_reports::{Conclusion, Origin, StartKind, Verdict};
 use serde_json::json;
 
-use crate::support::{Desk, typed};
+use crate::support::{Desk, typed, whole_check};
 
 #[test]
 fn the_built_in_server_qualifies_and_nothing_is_left() {
     let desk = Desk::new();
     let said = desk
-        .run(&["check"])
+        .run(&["check", "--measure", "no"])
         .ended(0)
         .out_has("QUALIFIED")
         .out_has("MUST 8/8");
@@ -26,8 +26,7 @@ fn the_built_in_server_qualifies_and_nothing_is_left() {
 
 #[test]
 fn json_is_a_report_and_nothing_else() {
-    let said = Desk::new().run(&["check", "--format", "json"]).ended(0);
-    let report = said.report();
+    let report = dsh_reports::read(whole_check()).unwrap();
     let run = &report.runs[0];
     assert_eq!(run.conclusion, Conclusion::Qualified { notes: 0 });
     assert_eq!(run.subject.origin, Some(Origin::BuiltIn));
@@ -74,6 +73,8 @@ fn a_server_that_prints_and_echoes_is_told_what_was_on_its_stdout() {
         ".x=x",
         "--workspace",
         "ws",
+        "--measure",
+        "no",
     ])
     .ended(1)
     .out_has("something else than frames on stdout: \"hello\\n\"")
@@ -95,6 +96,8 @@ fn the_command_that_repeats_a_failure_repeats_it() {
         "sh -c 'echo \"a b\"'",
         "--ext",
         ".x=x",
+        "--measure",
+        "no",
         "--format",
         "json",
     ];
@@ -140,7 +143,15 @@ fn a_server_that_is_missing_is_no_failure_of_the_server() {
 fn without_a_place_only_the_protocol_is_judged() {
     let command = typed(&FakeServer::new());
     let said = Desk::new()
-        .run(&["check", "--command", &command, "--ext", ".x=x"])
+        .run(&[
+            "check",
+            "--command",
+            &command,
+            "--ext",
+            ".x=x",
+            "--measure",
+            "no",
+        ])
         .ended(0);
     let said = said.out_has("PROTOCOL ONLY").out_has("give --at");
     assert!(
@@ -171,6 +182,8 @@ fn with_a_place_answers_are_judged_for_shape() {
             "json",
             "--budget",
             "2",
+            "--only",
+            "QUA-4,QUA-5,QUA-7",
         ])
     };
     let run = check(&FakeServer::markers())
@@ -262,6 +275,16 @@ fn wrong_usage_suggests_what_was_meant() {
 #[test]
 fn several_formats_go_into_a_folder_and_one_into_a_file() {
     let desk = Desk::new();
+<<<<<<< HEAD
+    let check = ["check", "--only", "QUA-1"];
+    let both = ["--format", "text", "--format", "json", "--out", "reports"];
+    desk.run(&[&check[..], &both].concat())
+        .ended(0)
+        .out_has("SELECTED PROBES HOLD");
+    assert_eq!(desk.files(), ["reports/report.json"]);
+    let one = ["--format", "json", "--out", "one.json"];
+    let said = desk.run(&[&check[..], &one].concat()).ended(0);
+=======
     desk.run(&[
         "check", "--format", "text", "--format", "json", "--out", "reports",
     ])
@@ -271,6 +294,7 @@ fn several_formats_go_into_a_folder_and_one_into_a_file() {
     let said = desk
         .run(&["check", "--format", "json", "--out", "one.json"])
         .ended(0);
+>>>>>>> 05a278eac0c0bd1a49bede98ea3b037f4c3735ba
     assert_eq!(said.out, "");
     dsh_reports::read(&std::fs::read_to_string(desk.path().join("one.json")).unwrap()).unwrap();
     desk.run(&[
@@ -283,7 +307,7 @@ fn several_formats_go_into_a_folder_and_one_into_a_file() {
 #[test]
 fn keep_keeps_the_workspace_and_the_transcript() {
     let desk = Desk::new();
-    let said = desk.run(&["check", "--keep"]).ended(0);
+    let said = desk.run(&["check", "--keep", "--only", "QUA-1"]).ended(0);
     let kept = said
         .out
         .split("workspace kept: ")
@@ -300,9 +324,10 @@ fn keep_keeps_the_workspace_and_the_transcript() {
 #[test]
 fn colour_is_only_a_layer_and_only_when_asked_for() {
     let desk = Desk::new();
-    let colored = desk.run(&["check", "--color", "always"]).ended(0);
+    let colored = desk.run(&["check", "--color", "always", "--only", "QUA-1"]);
+    let colored = colored.ended(0);
     assert!(colored.out.contains("\u{1b}["));
-    desk.command(&["check"])
+    desk.command(&["check", "--only", "QUA-1"])
         .env("NO_COLOR", "1")
         .assert()
         .success()
@@ -315,7 +340,15 @@ fn colour_is_only_a_layer_and_only_when_asked_for() {
 fn a_crash_before_the_handshake_is_a_crash() {
     let command = typed(&FakeServer::new().on("initialize", [exit(7)]));
     Desk::new()
-        .run(&["check", "--command", &command, "--ext", ".x=x"])
+        .run(&[
+            "check",
+            "--command",
+            &command,
+            "--ext",
+            ".x=x",
+            "--measure",
+            "no",
+        ])
         .ended(1)
         .out_has("ended before it answered initialize: exit code 7");
 }

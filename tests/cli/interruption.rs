@@ -9,7 +9,7 @@ use dsh_transcript::{Direction, EventBody};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncReadExt as _;
 
-use crate::support::{Desk, is_alive, program, typed};
+use crate::support::{Desk, is_alive, program, typed, until_it_listens};
 
 /// Only a hang ends a test by this.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -248,20 +248,7 @@ async fn an_answer_that_nobody_reads_does_not_keep_a_signal_from_ending_it() {
 async fn waiting_for_a_prompt_ends_with_the_first_signal() {
     let desk = Desk::new();
     let mut child = agent(&desk, "-").spawn().unwrap();
-    let pid = child.id().unwrap();
-    // It hears signals as soon as it catches them.
-    let catches = || {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
-        caught & 0b10 != 0
-    };
-    within("it to catch signals", async {
-        while !catches() {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    until_it_listens(child.id().unwrap());
     interrupt(&child);
     let status = within("the end", child.wait()).await.unwrap();
     assert_eq!(status.code(), Some(130));

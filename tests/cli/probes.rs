@@ -6,7 +6,7 @@ mod second;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dsh_e2e::{CheckOptions, Checked, Ground, Measuring, Step, Target, samples};
+use dsh_e2e::{CheckOptions, Checked, Ground, Limits, Measuring, Step, Target, samples};
 use dsh_fake_lsp::{
     Action, Control, FakeServer, Helper, Rule, exit, ignore, raw, reply, reply_error, spawn_helper,
 };
@@ -18,8 +18,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::program;
 
-/// Long enough for every right answer, short enough for those that never come.
+/// Long enough for every right answer, short enough for those that never come. A test takes as many
+/// of it as there are stretches of a check in which something never comes.
 const BUDGET: Duration = Duration::from_millis(1500);
+
+/// Enough to go through every stretch of a check. QUA-15 speaks of fifty rounds, and does not apply
+/// to fewer.
+const FEW_ROUNDS: usize = 6;
+/// So many that QUA-15 is judged.
+const ROUNDS: usize = 60;
 
 /// How a fake server is started and checked, and where.
 fn prepared(server: &FakeServer) -> (Target, CheckOptions, tempfile::TempDir) {
@@ -36,7 +43,7 @@ fn prepared(server: &FakeServer) -> (Target, CheckOptions, tempfile::TempDir) {
     let options = CheckOptions {
         budget: BUDGET,
         only: Vec::new(),
-        rounds: 60,
+        rounds: FEW_ROUNDS,
         keep: false,
         temporary: temporary.path().to_owned(),
         reproduce: "dsh-conform check".to_owned(),
@@ -50,7 +57,16 @@ async fn check(server: FakeServer) -> Checked {
 }
 
 async fn check_with(server: FakeServer, change: impl FnOnce(&mut CheckOptions)) -> Checked {
-    let (target, mut options, temporary) = prepared(&server);
+    check_within(server, Limits::default(), change).await
+}
+
+async fn check_within(
+    server: FakeServer,
+    limits: Limits,
+    change: impl FnOnce(&mut CheckOptions),
+) -> Checked {
+    let (mut target, mut options, temporary) = prepared(&server);
+    target.limits = Some(limits);
     change(&mut options);
     let ground = Ground::Sample(samples::sample("fake").unwrap());
     let subprocess = Arc::new(LocalSubprocess::from_environment());
@@ -115,8 +131,14 @@ fn case<'a>(checked: &'a Checked, id: &str) -> &'a Case {
 /// Exactly this clause is blamed, with this verdict, and says why.
 async fn only(server: FakeServer, clause: &str, verdict: Verdict) -> Checked {
     let checked = check(server).await;
+    is_all(&checked, clause, verdict);
+    checked
+}
+
+#[track_caller]
+fn is_all(checked: &Checked, clause: &str, verdict: Verdict) {
     assert_eq!(
-        blamed(&checked),
+        blamed(checked),
         [(clause.to_owned(), verdict)],
         "{:#?}",
         checked.run.cases
@@ -132,7 +154,6 @@ async fn only(server: FakeServer, clause: &str, verdict: Verdict) -> Checked {
             "{case:#?}"
         );
     }
-    checked
 }
 
 fn on(event: &str, actions: impl IntoIterator<Item = Action>) -> FakeServer {
@@ -141,7 +162,8 @@ fn on(event: &str, actions: impl IntoIterator<Item = Action>) -> FakeServer {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_good_server_is_blamed_for_nothing() {
-    assert_eq!(blamed(&check(FakeServer::markers()).await), []);
+    let checked = check_with(FakeServer::markers(), |options| options.rounds = ROUNDS).await;
+    assert_eq!(blamed(&checked), []);
 }
 
 /// QUA-1
@@ -313,19 +335,27 @@ async fn a_server_that_stays_or_leaves_somebody_behind_fails() {
     let stays = FakeServer::markers()
         .on("exit", [ignore()])
         .on("eof", [ignore()]);
-    let checked = check(stays).await;
+    // Each end takes all that it may take, so that may be less, and there is one.
+    let limits = Limits {
+        shutdown_ms: 700,
+        kill_grace_ms: 200,
+    };
+    let its_end = |options: &mut CheckOptions| options.only = second::chosen("QUA-8");
+    let checked = check_within(stays, limits, its_end).await;
     assert_eq!(
         case(&checked, "QUA-8").message,
         "still running after exit and the end of stdin"
     );
-    let mute = check(on("shutdown", [ignore()])).await;
+    let mute = check_within(on("shutdown", [ignore()]), limits, its_end).await;
     assert_eq!(case(&mute, "QUA-8").message, "shutdown was not answered");
     let helper = Helper {
         deaf: true,
         ..Helper::default()
     };
     let leaves = on("initialized", [spawn_helper(helper)]);
-    let checked = only(leaves, "QUA-8", Verdict::Fail).await;
+    // Two starts, behind each of which what is deaf is waited for.
+    let checked = check(leaves).await;
+    is_all(&checked, "QUA-8", Verdict::Fail);
     assert!(case(&checked, "QUA-8").message.starts_with("left behind: "));
 }
 

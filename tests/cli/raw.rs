@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dsh_e2e::{CheckOptions, Checked, Ground, Measuring, Step, Target, samples};
+use dsh_e2e::{CheckOptions, Checked, Ground, Limits, Measuring, Step, Target, samples};
 use dsh_fake_lsp::{
     Action, Control, FakeServer, Helper, Rule, exit, ignore, notify, raw, reply, reply_error,
     request, request_and_wait, set, spawn_helper, stderr_flood, trap_sigterm,
@@ -18,7 +18,7 @@ use dsh_transcript::EventBody;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{Desk, is_alive, program, typed};
+use crate::support::{Desk, is_alive, program, typed, whole_check};
 
 /// A server that is measured alone.
 struct Bench {
@@ -39,7 +39,14 @@ impl Bench {
         let extensions = [(".fake".to_owned(), "fake".to_owned())].into();
         let temporary = tempfile::tempdir().unwrap();
         Self {
-            target: Target::of_command("fake", &argv, extensions),
+            target: Target {
+                // What is deaf is killed soon.
+                limits: Some(Limits {
+                    kill_grace_ms: 300,
+                    ..Limits::default()
+                }),
+                ..Target::of_command("fake", &argv, extensions)
+            },
             options: CheckOptions {
                 budget: Duration::from_secs(4),
                 only: Vec::new(),
@@ -55,6 +62,16 @@ impl Bench {
 
     fn budget(mut self, budget: Duration) -> Self {
         self.options.budget = budget;
+        self
+    }
+
+    /// How long an end may take.
+    fn shutdown(mut self, limit: Duration) -> Self {
+        let limits = self.target.limits.unwrap_or_default();
+        self.target.limits = Some(Limits {
+            shutdown_ms: u64::try_from(limit.as_millis()).unwrap(),
+            ..limits
+        });
         self
     }
 
@@ -261,6 +278,7 @@ async fn a_server_that_waits_for_every_answer_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_silent_until_it_is_configured_is_found() {
+    // In most ways of a client, every question to it is waited for until nobody hopes any more.
     let mut server = on("workspace/didChangeConfiguration", [set("configured")]);
     for method in ["definition", "references", "implementation", "hover"] {
         let method = format!("textDocument/{method}");
@@ -290,6 +308,7 @@ async fn a_server_that_is_silent_until_it_is_configured_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_null_switches_off_is_found() {
+    // Twice, and in half of the ways the wrong answer is asked for again as long as may be.
     let server = asks_for_configuration()
         .rule(
             Rule::on("response")
@@ -330,12 +349,13 @@ async fn a_server_that_null_switches_off_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_refuses_params_of_shutdown_and_stays_is_found() {
+    // Where it stays, its end is waited for as long as it may take.
     let refused = || [reply_error(-32602, "Unexpected params")];
     let server = FakeServer::markers()
         .rule(Rule::on("shutdown").when(json!({})).run(refused()))
         .on("eof", [ignore()])
         .rule(Rule::on("exit").when(json!({})).run([ignore()]));
-    let measuring = Bench::of(&server).budget(Duration::from_millis(1_500));
+    let measuring = Bench::of(&server).shutdown(Duration::from_secs(2));
     let found = measuring.run().await.run.measured.unwrap();
     assert_eq!(
         bad(&found),
@@ -353,9 +373,10 @@ async fn a_server_that_refuses_params_of_shutdown_and_stays_is_found() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_left_behind_an_end_and_a_deaf_server_are_found() {
+    // Behind each of a dozen processes the helper is given half a second to follow.
     let helper = spawn_helper(Helper::default());
     let server = on("initialized", [helper, trap_sigterm()]).on("SIGTERM", [ignore()]);
-    let measuring = Bench::of(&server).budget(Duration::from_millis(1_500));
+    let measuring = Bench::of(&server).shutdown(Duration::from_secs(2));
     let found = measuring.run().await.run.measured.unwrap();
     assert_eq!(end(&found, "shutdown").left, 1, "{:?}", found.ends);
     assert_eq!(end(&found, "sigterm").took_us, None, "{:?}", found.ends);
@@ -474,7 +495,8 @@ async fn a_server_that_is_never_initialized_is_given_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_there_was_no_time_for_is_named() {
     let server = on("textDocument/definition", [ignore()]).on("shutdown", [ignore()]);
-    let measuring = Bench::of(&server).budget(Duration::from_millis(250));
+    // The time that there is, is used up: eight budgets.
+    let measuring = Bench::of(&server).budget(Duration::from_secs(1));
     let began = Instant::now();
     let checked = measuring.run().await;
     assert!(
@@ -484,7 +506,7 @@ async fn what_there_was_no_time_for_is_named() {
     );
     let remarks = checked.run.remarks.join("\n");
     assert!(
-        remarks.contains("not measured, since 2.0 s were over: "),
+        remarks.contains("not measured, since 8.0 s were over: "),
         "{remarks}"
     );
     assert!(remarks.contains("shutdown-params-empty"), "{remarks}");
@@ -526,8 +548,8 @@ fn measuring_is_part_of_a_check_unless_it_is_left_out() {
         let report = desk.run(&args).ended(0).report();
         report.runs[0].clone()
     };
-    let run = measured(&[]);
-    let found = run.measured.unwrap();
+    let whole = dsh_reports::read(whole_check()).unwrap();
+    let found = whole.runs[0].measured.clone().unwrap();
     assert_eq!(bad(&found), []);
     // What the host saw of a cold start and what the driver saw of a warm one.
     assert_eq!(found.output.len(), 2);

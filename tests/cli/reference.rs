@@ -44,12 +44,12 @@ fn lists_are_there_as_text_and_as_records() {
         .ended(0)
         .out_has("typescript-language-server");
     desk.run(&["list", "monitors"]).ended(0).out_has("WIRE-7");
-    desk.run(&["list", "scenarios"]).ended(0).out_has("cancel/");
-    let some = desk.run(&["list", "scenarios", "cancel/"]).ended(0);
+    // The whole list, and that nothing fits a filter, are looked at beside the code that lists.
+    let some = desk.run(&["list", "scenarios", "cancel/", "--format", "json"]);
+    let some = some.ended(0).out_has("cancel/");
     assert!(!some.out.contains("crash/"));
-    desk.run(&["list", "scenarios", "cancle/x"])
-        .ended(5)
-        .err_has("cancle/x");
+    let records: serde_json::Value = serde_json::from_str(&some.out).unwrap();
+    assert!(records.as_array().is_some_and(|all| !all.is_empty()));
     desk.run(&["list", "mutants"])
         .ended(0)
         .out_has("kills-at-once: CAN-4");
@@ -98,79 +98,24 @@ fn lists_are_there_as_text_and_as_records() {
     desk.run(&["list", "clauses", "qau-1"])
         .ended(5)
         .err_has("did you mean QUA-1?");
-    for what in [
-        "clauses",
-        "probes",
-        "servers",
-        "scenarios",
-        "monitors",
-        "mutants",
-    ] {
+    for what in ["clauses", "probes", "servers", "monitors", "mutants"] {
         let said = desk.run(&["list", what, "--format", "json"]).ended(0);
         let records: serde_json::Value = serde_json::from_str(&said.out).unwrap();
         assert!(records.as_array().is_some_and(|all| !all.is_empty()));
     }
 }
 
+/// What is told of each kind of name is looked at beside the code that tells it.
 #[test]
-fn a_clause_is_explained_and_an_unknown_one_suggests_another() {
+fn a_name_is_explained_and_an_unknown_one_suggests_another() {
     let desk = Desk::new();
-    desk.run(&["explain", "qua-6"])
-        .ended(0)
-        .out_has("QUA-6 MUST")
-        .out_has("source      LSP 3.17: Base Protocol");
-    desk.run(&["explain", "qua-4"])
-        .ended(0)
-        .out_has("S1: DeepSeek Harness, the language-server seam\n            host policy: known");
-    desk.run(&["explain", "QUA-60"])
+    let said = desk.run(&["explain", "qua-6"]).ended(0);
+    assert_eq!(said.out_has("QUA-6 MUST").err, "");
+    let said = desk
+        .run(&["explain", "QUA-60"])
         .ended(2)
         .err_has("did you mean QUA-6?");
-}
-
-#[test]
-fn a_scenario_is_explained_and_an_unknown_one_suggests_another() {
-    let desk = Desk::new();
-    desk.run(&["explain", "cancel/before-it-starts"])
-        .ended(0)
-        .out_has("CAN-1 MUST")
-        .out_has("scenarios/suite/cancel/before-it-starts.yaml:1")
-        .out_has("dsh-conform run cancel/before-it-starts --in-process");
-    desk.run(&["explain", "scenarios/suite/cancel/before-it-starts.yaml"])
-        .ended(0);
-    desk.run(&["explain", "cancel/before-it-start"])
-        .ended(2)
-        .err_has("did you mean cancel/before-it-starts?");
-    desk.run(&["explain", "CAN-1"])
-        .ended(0)
-        .out_has("cancel/before-it-starts")
-        .out_has("cargo test -p");
-    desk.run(&["explain", "MSG/version"])
-        .ended(0)
-        .out_has("see         WIRE-7, which judges it too");
-    desk.run(&["explain", "CAN-4"])
-        .ended(0)
-        .out_has("kills-at-once");
-    desk.run(&["explain", "kills-at-once"])
-        .ended(0)
-        .out_has("breaks      CAN-4 MUST: ")
-        .out_has("dsh-conform run --mutants kills-at-once");
-    desk.run(&["explain", "kill-at-once"])
-        .ended(2)
-        .err_has("did you mean kills-at-once?");
-    desk.run(&["explain", "responses"])
-        .ended(0)
-        .out_has("judges      WIRE-5 MUST: ")
-        .out_has("SRQ-1/pass-each-once.yaml")
-        .out_has("WIRE-5/fail-unasked.yaml");
-    desk.run(&["explain", "respones"])
-        .ended(2)
-        .err_has("did you mean responses?");
-    desk.run(&["explain", "nothing-of-the-kind-at-all"])
-        .ended(2)
-        .err_has("`dsh-conform list clauses`");
-    desk.run(&["explain", "WIRE-7"])
-        .ended(0)
-        .out_has("messages");
+    assert_eq!(said.out, "");
 }
 
 #[test]
@@ -186,8 +131,10 @@ fn completions_name_the_commands() {
 #[test]
 fn what_happens_inside_is_shown_on_stderr_and_only_when_asked_for() {
     let desk = Desk::new();
-    let said = desk.run(&["check", "--verbose"]).ended(0);
+    let check = ["check", "--only", "QUA-1"];
+    let said = desk.run(&[&check[..], &["--verbose"]].concat()).ended(0);
     assert!(said.out.starts_with("built-in"), "{}", said.out);
-    let quiet = desk.run(&["check"]).ended(0);
+    assert_ne!(said.err, "");
+    let quiet = desk.run(&check).ended(0);
     assert_eq!(quiet.err, "");
 }

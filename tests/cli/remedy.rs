@@ -1,5 +1,9 @@
 //! Settings of the host, tried where a MUST fails and taken away where they were given: whether
 //! they are needed is seen on real processes.
+//!
+//! Without the setting it needs, a server is waited for in vain: a check takes at least a budget
+//! then, and a trial that does not help takes another. So most of these take several seconds, which
+//! they spend waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +32,14 @@ const QUESTIONS: [&str; 4] = [
 ];
 
 async fn qualify(server: &FakeServer, given: impl FnOnce(&mut Target)) -> Checked {
+    qualify_within(BUDGET, server, given).await
+}
+
+async fn qualify_within(
+    budget: Duration,
+    server: &FakeServer,
+    given: impl FnOnce(&mut Target),
+) -> Checked {
     let command = server
         .clone()
         .subcommand("fake-lsp")
@@ -40,7 +52,7 @@ async fn qualify(server: &FakeServer, given: impl FnOnce(&mut Target)) -> Checke
     given(&mut target);
     let temporary = tempfile::tempdir().unwrap();
     let options = CheckOptions {
-        budget: BUDGET,
+        budget,
         only: Vec::new(),
         keep: false,
         temporary: temporary.path().to_owned(),
@@ -126,7 +138,9 @@ async fn silence_until_the_configuration_is_no_null_has_its_remedy() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_settings_that_help_only_together_are_found_together() {
     let announced = Rule::on("workspace/didChangeConfiguration").when(json!({"settings": {}}));
-    let checked = qualify(&deaf_until(announced), |_| ()).await;
+    // Two trials come before, and all together have only so many budgets.
+    let budget = Duration::from_millis(2_500);
+    let checked = qualify_within(budget, &deaf_until(announced), |_| ()).await;
     assert_eq!(
         settings(&checked),
         ["announceConfiguration: true", "configuration: {}"]
@@ -283,7 +297,7 @@ impl Kept {
     fn check(&self, server: &FakeServer, more: &[&str]) -> crate::support::Said {
         let command = typed(server);
         let mut args = vec!["check", "--command", &command, "--ext", ".x=x"];
-        args.extend(["--baseline", "kept.json"]);
+        args.extend(["--baseline", "kept.json", "--measure", "no"]);
         args.extend(more);
         self.0.run(&args)
     }
@@ -388,7 +402,8 @@ fn a_server_that_is_missing_leaves_its_baseline_as_it_was() {
 #[test]
 fn the_deployment_that_is_printed_mounts() {
     let desk = Desk::new();
-    let said = desk.run(&["check", "--emit-config"]).ended(0);
+    let said = desk.run(&["check", "--emit-config", "--measure", "no"]);
+    let said = said.ended(0);
     assert_eq!(said.err, "");
     let rows: Value = serde_saphyr::from_str(&said.out).unwrap();
     let server = &rows[3]["config"]["servers"]["built-in"];
@@ -413,6 +428,8 @@ fn no_deployment_is_printed_of_a_server_that_fails() {
             "--ext",
             ".x=x",
             "--emit-config",
+            "--measure",
+            "no",
         ])
         .ended(1)
         .err_has("NOT QUALIFIED: QUA-8");

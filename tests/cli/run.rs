@@ -344,10 +344,13 @@ fn a_case_of_a_file_that_is_named_can_be_repeated() {
     std::fs::create_dir_all(folder.join("deep")).unwrap();
     let fails = scenario("It fails", FAILS);
     std::fs::write(folder.join("deep/c.yaml"), fails).unwrap();
-    for filter in ["my own/deep/c.yaml", "my own/"] {
-        let said = desk
-            .run(&["run", "--in-process", "--format", "json", filter])
-            .ended(1);
+    good(&desk);
+    for (filter, suite) in [
+        ("my own/deep/c.yaml", &[][..]),
+        ("my own/", &["--suite", "suite"]),
+    ] {
+        let args = ["run", "--in-process", "--format", "json", filter];
+        let said = desk.run(&[&args, suite].concat()).ended(1);
         let case = said.report().runs.remove(0).cases.remove(0);
         let words = shlex::split(case.reproduce.as_deref().unwrap()).unwrap();
         let args: Vec<&str> = words[1..].iter().map(String::as_str).collect();
@@ -570,8 +573,10 @@ fn the_snapshot_of_a_file_can_be_accepted() {
     let write = |word: &str| {
         std::fs::write(desk.path().join("mine.yaml"), text.replace("WORD", word)).unwrap();
     };
-    let mine = ["run", "mine.yaml", "--in-process"];
-    let accept = ["run", "mine.yaml", "--in-process", "--accept"];
+    // Beside a small suite, since the one that is built in takes seconds to be read.
+    good(&desk);
+    let mine = ["run", "mine.yaml", "--in-process", "--suite", "suite"];
+    let accept = [&mine[..], &["--accept"]].concat();
     let snapshot = desk.path().join("mine.snap");
     write("one");
     desk.run(&mine).ended(1).out_has("--accept writes it");

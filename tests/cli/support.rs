@@ -1,6 +1,7 @@
 //! Starting the program, and looking at what is left of it.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use assert_cmd::Command;
 use dsh_fake_lsp::FakeServer;
@@ -128,6 +129,19 @@ impl Said {
     }
 }
 
+/// What a whole check of the built-in server says as JSON, with everything judged and measured:
+/// carried out once for all tests that look at it, since it takes seconds.
+pub(crate) fn whole_check() -> &'static str {
+    static SAID: OnceLock<String> = OnceLock::new();
+    SAID.get_or_init(|| {
+        let desk = Desk::new();
+        let said = desk.run(&["check", "--format", "json"]).ended(0);
+        assert_eq!(said.err, "");
+        assert_eq!(desk.files(), Vec::<String>::new());
+        said.out
+    })
+}
+
 /// The value of `--command` that starts this fake server.
 pub(crate) fn typed(server: &FakeServer) -> String {
     let command = server
@@ -150,4 +164,16 @@ pub(crate) fn is_alive(pid: u32) -> bool {
             .trim_start()
             .starts_with('Z')
     })
+}
+
+/// Waits until the process catches Ctrl-C: from then on it hears it.
+pub(crate) fn until_it_listens(pid: u32) {
+    let catches = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        u64::from_str_radix(caught.unwrap().trim(), 16).unwrap() & 0b10 != 0
+    };
+    while !catches() {
+        std::thread::yield_now();
+    }
 }

@@ -23,7 +23,8 @@ fn python() -> bool {
     there
 }
 
-/// It keeps what it claims, and what it does not keep is on its list.
+/// It keeps what it claims, and what it does not keep is on its list. All scenarios of what it claims
+/// are run on it, which takes a quarter of a minute.
 #[test]
 fn the_example_is_judged_by_what_it_claims() {
     if !python() {

@@ -47,11 +47,11 @@ struct OwnEntry {
 impl OwnFile {
     /// Reads the entries of `path`: of a TOML file those of its table `servers`, of a YAML file the
     /// one or the list of them, of a folder those of all YAML files in it. `shown` is how errors
-    /// call it.
-    pub fn read(path: &Path, shown: &str) -> Result<Vec<Self>, DataError> {
+    /// call it; `open` opens each of them.
+    pub fn read(path: &Path, shown: &str, open: &Opener) -> Result<Vec<Self>, DataError> {
         if !path.is_dir() {
             let folder = path.parent().unwrap_or(path);
-            return Ok(vec![Self::parse(shown, folder, &text(path, shown)?)?]);
+            return Ok(vec![Self::parse(shown, folder, &text(path, shown, open)?)?]);
         }
         let unreadable = |error: &std::io::Error| {
             DataError::whole(shown, format!("the folder cannot be read: {error}"))
@@ -71,7 +71,7 @@ impl OwnFile {
         names.sort();
         let read = |name: &String| {
             let shown = format!("{}/{name}", shown.trim_end_matches('/'));
-            Self::parse(&shown, path, &text(&path.join(name), &shown)?)
+            Self::parse(&shown, path, &text(&path.join(name), &shown, open)?)
         };
         names.iter().map(read).collect()
     }
@@ -108,7 +108,10 @@ fn is_yaml(name: &str) -> bool {
     extension.is_some_and(|known| known == "yaml" || known == "yml")
 }
 
-fn text(path: &Path, shown: &str) -> Result<String, DataError> {
+/// How a file is opened that the user names; it may be a pipe.
+pub type Opener = dyn Fn(&Path) -> std::io::Result<Box<dyn std::io::Read>>;
+
+fn text(path: &Path, shown: &str, open: &Opener) -> Result<String, DataError> {
     use std::io::Read as _;
     let unreadable = |error: std::io::Error| {
         let way_out = match error.kind() {
@@ -121,7 +124,7 @@ fn text(path: &Path, shown: &str) -> Result<String, DataError> {
         DataError::whole(shown, way_out)
     };
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let file = open(path).map_err(unreadable)?;
     file.take(MAX_BYTES + 1)
         .read_to_string(&mut text)
         .map_err(unreadable)?;

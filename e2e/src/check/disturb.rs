@@ -9,7 +9,7 @@ use dsh_transcript::{Direction, Event, EventBody};
 use serde_json::json;
 
 use super::second::{Second, Subject, in_time};
-use super::{Step, questions};
+use super::{DOUBTFUL, Step, questions};
 use crate::ask::{self, Field as _, Question};
 use crate::judge::{Asked, method};
 use crate::life::{ChangedOnDisk, GIVEN_UP, KILLED, Killed, Life};
@@ -184,7 +184,12 @@ async fn knows(second: &Second<'_>, sample: &'static Sample, operation: Operatio
     let Some(question) = of_operation.next() else {
         return true;
     };
-    let mut asked = questions::followed(question, operation.name().to_owned(), None, second.budget);
+    let budget = if second.doubtful.contains(&operation) {
+        second.budget / DOUBTFUL
+    } else {
+        second.budget
+    };
+    let mut asked = questions::followed(question, operation.name().to_owned(), None, budget);
     let mut seam = second.seam();
     seam.take(vec![questions::of_sample(question)]);
     second.decide(&mut seam, &mut asked).await;

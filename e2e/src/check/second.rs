@@ -8,7 +8,7 @@ use dsh_harness::kernel::Cancel;
 use dsh_harness::lsp::{LspService, QueryResult};
 use dsh_transcript::{Direction, EventBody, Recorder};
 
-use super::{Check, Findings, Step, cycles, disturb, questions};
+use super::{Check, Findings, Step, cycles, disturb, is_settled, questions};
 use crate::ask::{self, Question, Seam};
 use crate::judge::Asked;
 use crate::probes::Phase;
@@ -42,6 +42,8 @@ pub(super) struct Second<'a> {
     /// `killGraceMs`.
     pub(super) grace: Duration,
     pub(super) rounds: usize,
+    /// The operations that had no right answer in the first start.
+    pub(super) doubtful: Vec<Operation>,
     /// The first event of this start.
     pub(super) from: u64,
 }
@@ -170,6 +172,12 @@ impl Check<'_> {
             budget: self.options.budget,
             grace: Duration::from_millis(self.limits().kill_grace_ms),
             rounds: self.options.rounds,
+            doubtful: Operation::ALL
+                .into_iter()
+                .filter(|operation| {
+                    self.phases.answers() && !is_settled(&findings.questions, *operation)
+                })
+                .collect(),
             from: self.recorder.len(),
         };
         let subjects = self.subjects(place, findings);

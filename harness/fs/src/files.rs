@@ -113,6 +113,36 @@ pub(crate) fn version_of(metadata: &Metadata) -> FsVersion {
     ))
 }
 
+/// Most links that are followed one after the other, as the system has it.
+const MAX_LINKS: usize = 40;
+
+/// The one path of what is at the path: behind all links that are there. What does not exist yet is
+/// where a write would make it.
+pub(crate) fn identity(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        if let Ok(whole) = path.canonicalize() {
+            return whole;
+        }
+        let mut ancestors = path.ancestors().skip(1);
+        let found = ancestors.find_map(|folder| Some((folder, folder.canonicalize().ok()?)));
+        let whole = match found {
+            Some((folder, real)) => match path.strip_prefix(folder) {
+                Ok(rest) => real.join(rest),
+                Err(_) => return path,
+            },
+            None => return path,
+        };
+        // A link to what is not there is written through.
+        let link = std::fs::read_link(&whole);
+        match link.ok().zip(whole.parent()) {
+            Some((link, folder)) => path = normal(&folder.join(link)),
+            None => return whole,
+        }
+    }
+    path
+}
+
 /// The names in a directory, at most `most` of them.
 pub(crate) fn names(directory: &Path, most: usize) -> Result<Vec<OsString>, FsError> {
     let failed = |error: io::Error| failed(directory, &error);

@@ -179,6 +179,13 @@ impl FileSystem for LocalFileSystem {
         files::resolve(base, path)
     }
 
+    async fn identity(&self, target: &FsTarget, cancel: &Cancel) -> Result<PathBuf, FsError> {
+        let path = target.path.clone();
+        let identity = move |_: &Stop| Ok(files::identity(&path));
+        let identity = self.hopper.hop(cancel, identity).await;
+        identity.map_err(FsError::Cancelled)
+    }
+
     async fn stat(&self, target: &FsTarget, cancel: &Cancel) -> Result<FsStat, FsError> {
         let path = target.path.clone();
         self.hopper

@@ -1,5 +1,7 @@
 //! The event that tells what a model has seen of a file.
 
+use std::path::PathBuf;
+
 use dsh_kernel::Event;
 
 use crate::target::{FsTarget, FsVersion};
@@ -23,8 +25,10 @@ pub enum Observation {
 /// does it for itself and makes no observation (HST-5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FsObserved {
-    /// The file.
+    /// The file, by the path that the tool was given.
     pub target: FsTarget,
+    /// The path that stands for it, whatever path led there: behind all links.
+    pub identity: PathBuf,
     /// What was seen.
     pub observation: Observation,
     /// Whether the tool wrote it.

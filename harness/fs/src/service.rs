@@ -179,6 +179,15 @@ pub trait FileSystem: Send + Sync + 'static {
         cancel: &Cancel,
     ) -> Result<FsTarget, FsError>;
 
+    /// The path that stands for what is at the target, whatever path leads there: two targets of
+    /// one file have the same. What does not exist has the path that a write would make.
+    ///
+    /// A provider without links has nothing to do.
+    async fn identity(&self, target: &FsTarget, cancel: &Cancel) -> Result<PathBuf, FsError> {
+        cancel.check().map_err(FsError::Cancelled)?;
+        Ok(target.path.clone())
+    }
+
     /// What is at the target, behind all links.
     async fn stat(&self, target: &FsTarget, cancel: &Cancel) -> Result<FsStat, FsError>;
 

@@ -1,11 +1,15 @@
 //! Lines of bounded length from a stream, and what is told of them.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
 /// The most bytes that a line from a client may have, its end not counted.
 pub(crate) const LONGEST: usize = 16 << 20;
+
+/// How long a client that was interrupted along with us may take to read the rest.
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The most characters of an error that may quote what a client sent.
 const BRIEF: usize = 300;

@@ -71,7 +71,7 @@ fn keys(text: &mut String, root: &Value, schema: &Value, prefix: &str) {
 }
 
 /// The type of a value in words.
-fn kind(root: &Value, schema: &Value) -> String {
+pub(crate) fn kind(root: &Value, schema: &Value) -> String {
     let schema = resolve(root, schema);
     if let Some(all) = choices(schema) {
         return all.join(" or ");

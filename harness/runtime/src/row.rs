@@ -1,8 +1,12 @@
 //! The rows that a deployment may have: names, what they are for, and their configuration.
 
 use dsh_code_mode::CodeModeConfig;
+use dsh_fs::FileSystem;
+use dsh_kernel::ServiceKey;
+use dsh_lsp::LspService;
 use dsh_lsp_stdio::LspStdioConfig;
-use dsh_tool_fs::{ReadBeforeWriteConfig, ToolFsConfig};
+use dsh_subprocess::Subprocess;
+use dsh_tool_fs::{ReadBeforeWriteConfig, ToolFsConfig, WriteGuard};
 use dsh_tool_lsp::ToolLspConfig;
 use dsh_tools::{TimeoutPolicyConfig, nearest};
 use dsh_workspace_context::WorkspaceContextConfig;
@@ -71,6 +75,22 @@ impl PluginName {
         }
     }
 
+    /// The service that others get from it.
+    pub(crate) fn provides(self) -> Option<ServiceKey> {
+        match self {
+            Self::FsLocal => Some(ServiceKey::of::<dyn FileSystem>()),
+            Self::SubprocessLocal => Some(ServiceKey::of::<dyn Subprocess>()),
+            Self::Lsp => Some(ServiceKey::of::<dyn LspService>()),
+            Self::ReadBeforeWrite => Some(ServiceKey::of::<dyn WriteGuard>()),
+            Self::LspStdio
+            | Self::ToolLsp
+            | Self::TimeoutPolicy
+            | Self::ToolFs
+            | Self::CodeMode
+            | Self::WorkspaceContext => None,
+        }
+    }
+
     /// What it is for, in one sentence.
     pub const fn about(self) -> &'static str {
         match self {
@@ -90,7 +110,8 @@ impl PluginName {
                 "The tools `read`, `write` and `edit` of the model. Needs the row of the file system."
             }
             Self::ReadBeforeWrite => {
-                "Lets a session write a file only if it has read it and it has not changed since."
+                "Lets a session write a file only if it has read it, by whatever path, and it has not \
+                 changed since. A window of a file that was read counts as the file."
             }
             Self::CodeMode => {
                 "The tool `run_code` of the model: JavaScript that calls the other tools."
@@ -229,22 +250,22 @@ pub(crate) fn configure(plugin: PluginName, value: Value) -> Result<RowConfig, C
                 }
             })?)
         }
-        PluginName::ToolLsp => RowConfig::ToolLsp(flat(&value)?),
-        PluginName::TimeoutPolicy => RowConfig::TimeoutPolicy(flat(&value)?),
+        PluginName::ToolLsp => RowConfig::ToolLsp(flat(plugin, &value)?),
+        PluginName::TimeoutPolicy => RowConfig::TimeoutPolicy(flat(plugin, &value)?),
         PluginName::ToolFs => {
-            let config: ToolFsConfig = flat(&value)?;
+            let config: ToolFsConfig = flat(plugin, &value)?;
             let fits = config.validate();
             fits.map_err(|error| out_of_range(&error.key.to_string(), &error))?;
             RowConfig::ToolFs(config)
         }
         PluginName::ReadBeforeWrite => RowConfig::ReadBeforeWrite(ReadBeforeWriteConfig::default()),
         PluginName::CodeMode => {
-            let config: CodeModeConfig = flat(&value)?;
+            let config: CodeModeConfig = flat(plugin, &value)?;
             let fits = config.validate();
             fits.map_err(|error| out_of_range(error.key(), &error))?;
             RowConfig::CodeMode(config)
         }
-        PluginName::WorkspaceContext => RowConfig::WorkspaceContext(flat(&value)?),
+        PluginName::WorkspaceContext => RowConfig::WorkspaceContext(flat(plugin, &value)?),
     })
 }
 
@@ -328,7 +349,18 @@ pub(crate) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
 }
 
 /// Reads a configuration without tables in it.
-fn flat<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, ConfigProblem> {
+fn flat<T: serde::de::DeserializeOwned>(
+    plugin: PluginName,
+    value: &Value,
+) -> Result<T, ConfigProblem> {
+    let schema = plugin.config_schema().unwrap_or_default();
+    if let Some(key) = missing(&schema, value) {
+        return Err(ConfigProblem {
+            path: Vec::new(),
+            of_key: false,
+            problem: format!("{key} is missing; add it to `config`"),
+        });
+    }
     serde_json::from_value(value.clone()).map_err(|error| {
         // The format does not tell which key was at fault: each is tried alone.
         let table = value.as_object();
@@ -346,7 +378,8 @@ fn flat<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, ConfigProble
                 let problem = if told.starts_with(&key) {
                     told
                 } else {
-                    format!("{key}: {told}")
+                    let kind = crate::reference::kind(&schema, &schema["properties"][&key]);
+                    format!("{key} must be {kind}; this is {}", shown(&value[&key]))
                 };
                 (vec![key], problem)
             }
@@ -358,6 +391,23 @@ fn flat<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T, ConfigProble
             problem,
         }
     })
+}
+
+/// The first key that must be there and is not.
+fn missing<'a>(schema: &'a Value, value: &Value) -> Option<&'a str> {
+    let required = schema["required"].as_array()?;
+    let mut names = required.iter().filter_map(Value::as_str);
+    names.find(|name| value.get(name).is_none())
+}
+
+/// A value in a message; what is large is named by its kind.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "a table".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// A name from the file in a message: quoted, and not longer than a line.

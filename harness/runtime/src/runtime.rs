@@ -192,7 +192,7 @@ impl RuntimeBuilder {
         }
     }
 
-    fn plugin_of(&self, row: &Row) -> Arc<dyn Plugin> {
+    pub(crate) fn plugin_of(&self, row: &Row) -> Arc<dyn Plugin> {
         match row.config() {
             RowConfig::FsLocal => match &self.file_system {
                 Some(given) => Arc::new(FsLocalPlugin::providing(Arc::clone(given))),
@@ -354,10 +354,20 @@ impl fmt::Display for Waiting {
         if let Some((file, line)) = &self.origin {
             write!(f, "{file}:{line}: ")?;
         }
-        write!(
-            f,
-            "{} waits for {:?}; add the row that provides it",
-            self.plugin, self.missing
-        )
+        write!(f, "{} waits for ", self.plugin)?;
+        for (index, missing) in self.missing.iter().enumerate() {
+            let and = if index == 0 { "" } else { ", and for " };
+            let row = PluginName::ALL
+                .into_iter()
+                .find(|row| row.provides() == Some(*missing));
+            match row {
+                Some(row) => write!(f, "{and}what {row} provides; add the row `- name: {row}`")?,
+                None => write!(
+                    f,
+                    "{and}{missing}, which no row provides; mount a plugin that does"
+                )?,
+            }
+        }
+        Ok(())
     }
 }

@@ -116,6 +116,44 @@ fn an_unknown_plugin_is_told_with_its_place_and_the_nearest_name() {
     wrong_at("- name: '@dsh-lsp'\n", 1, 9, &["did you mean dsh-lsp?"]);
 }
 
+/// What each row is said to provide is what its plugin does.
+#[test]
+fn the_services_of_rows_are_those_of_their_plugins() {
+    let builder = Runtime::builder();
+    for row in parse(SEED).rows() {
+        let plugin = builder.plugin_of(row);
+        let said: Vec<_> = row.config().plugin().provides().into_iter().collect();
+        assert_eq!(plugin.provides(), said, "{}", plugin.name());
+    }
+}
+
+/// A value of another type than expected is told with its key, and what is expected there.
+#[test]
+fn a_value_of_the_wrong_type_is_told_with_what_is_expected() {
+    let row = |name: &str, config: &str| format!("- name: {name}\n  config: {config}\n");
+    for (name, config, column, words) in [
+        (
+            "dsh-tool-fs",
+            "{limit: x}",
+            19,
+            "limit must be integer, 1 to 2000; this is \"x\"",
+        ),
+        ("dsh-tool-fs", "{limit: -1}", 19, "this is -1"),
+        ("dsh-code-mode", "{wallMs: 1.5}", 20, "this is 1.5"),
+    ] {
+        wrong_at(&row(name, config), 2, column, &[words]);
+    }
+    wrong_at(
+        "- name: dsh-workspace-context\n",
+        1,
+        3,
+        &["maxBytes is missing; add it to `config`"],
+    );
+    let config = "{maxBytes: 1, projectRootMarkers: [3]}";
+    let error = wrong(&row("dsh-workspace-context", config));
+    assert!(!error.problem().contains("invalid type"), "{error}");
+}
+
 /// RUN-3: what needs no row.
 #[test]
 fn rows_of_the_base_are_refused() {

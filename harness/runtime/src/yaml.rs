@@ -4,6 +4,8 @@
 //! name a key, can be shown with line and column. What `off`, `No`, `0755` and the like are is
 //! decided here as well: strings, as in YAML 1.2.
 
+mod words;
+
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -311,13 +313,12 @@ fn explain(text: &str, error: &Error) -> SyntaxError {
         let problem = format!("a value that begins with `@` must be quoted: \"{value}\"");
         return SyntaxError { at, problem };
     }
-    let told = error.without_snippet().to_string();
-    let suffix = format!(" at line {}, column {}", at.line, at.column);
-    let problem = told.strip_suffix(&suffix).unwrap_or(&told).to_owned();
-    SyntaxError {
-        at,
-        problem: format!("this is not the YAML that was expected: {problem}"),
-    }
+    let told = words::ours(root);
+    let problem = match words::key_at(text, at.line) {
+        Some(key) => format!("at the key {key:?}: {told}"),
+        None => told,
+    };
+    SyntaxError { at, problem }
 }
 
 /// Which limit the text is beyond, and what to do about it.
@@ -453,12 +454,66 @@ mod tests {
         );
     }
 
+    /// Nothing of the reader's own words is left, which say what it was doing and not what to do.
     #[test]
-    fn other_syntax_errors_keep_their_place_and_say_it_once() {
-        let (line, column, problem) = wrong("- a: 'x\n");
-        assert_eq!((line, column), (1, 6));
-        assert!(!problem.contains("line 1"), "{problem}");
+    fn other_syntax_errors_are_told_in_our_words_with_the_key() {
         assert!(wrong("- a: 1\n---\n- b: 2\n").2.contains("second document"));
+        let at_a = |words: &'static str| (1, 6, words);
+        let expected = [
+            ("- a: 'x\n", at_a("at the key \"a\": a quote is opened")),
+            ("- a: \"x\n", at_a("at the key \"a\": a quote is opened")),
+            (
+                "- a: [x\n",
+                at_a("at the key \"a\": a `[` or `{` is opened"),
+            ),
+            (
+                "- a: {x: y\n",
+                at_a("at the key \"a\": a `[` or `{` is opened"),
+            ),
+            ("- a: ]\n", at_a("at the key \"a\": a bracket is closed")),
+            (
+                "- a: \"\\q\"\n",
+                at_a("at the key \"a\": after a backslash"),
+            ),
+            ("- a: *x\n", at_a("at the key \"a\": `*name` stands for")),
+            ("- a: &  x\n", at_a("at the key \"a\": `*name` stands for")),
+            (
+                "- a: |0\n   x\n",
+                at_a("at the key \"a\": the lines of a text"),
+            ),
+            ("- a: `x\n", at_a("at the key \"a\": no value begins with")),
+            ("- a: %x\n", at_a("at the key \"a\": no value begins with")),
+            ("- a: ,x\n", at_a("at the key \"a\": no value begins with")),
+            (
+                "- a: - x\n",
+                at_a("at the key \"a\": a `- ` is not expected"),
+            ),
+            (
+                "- a: b: c\n",
+                (1, 7, "at the key \"a\": a `: ` is not expected"),
+            ),
+            (
+                "- a: x\n b: y\n",
+                (2, 2, "at the key \"b\": a row that begins with"),
+            ),
+            (
+                "- a: x\n    b: y\n",
+                (2, 6, "at the key \"b\": a `: ` is not expected"),
+            ),
+            ("- a: x\nfoo\n", (2, 1, "`key: value` is expected here")),
+            ("- <<: 3\n", (1, 7, "behind `<<:` a table")),
+            (
+                "- null: x\n",
+                (1, 3, "at the key \"null\": a key is expected to be a text"),
+            ),
+            ("[a]: b\n", (1, 1, "a key is expected to be a text")),
+            ("%x\n", (2, 1, "a line that begins with `%`")),
+        ];
+        for (text, (line, column, words)) in expected {
+            let told = wrong(text);
+            assert_eq!((told.0, told.1), (line, column), "{text:?}: {}", told.2);
+            assert!(told.2.starts_with(words), "{text:?}: {}", told.2);
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! The file is made in the temporary folder and read once before, so that it comes from the
 //! system's cache where that has the room. What is measured is the whole call, as a model makes it:
-//! registry, tool, file system.
+//! registry, tool, file system. Beside it stands a plain reading of the whole file by the standard
+//! library, in the same run: the ratio of both is what holds on other machines too.
 //!
 //! ```text
 //! cargo bench -p dsh-tool-fs --bench read             # 1 GB
@@ -15,7 +16,7 @@
     reason = "a benchmark prints its figures"
 )]
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ use serde_json::json;
 
 /// Megabytes a second, at least.
 const LEAST: f64 = 500.0;
+/// How many times the plain reading of the whole file it may take, in the same run.
+const MOST_TIMES: f64 = 8.0;
 /// What the memory of the process may grow by, in kilobytes, whatever the size of the file.
 const MOST_MEMORY: u64 = 16 * 1024;
 
@@ -82,16 +85,21 @@ async fn measure(size: u64) -> bool {
     let tools = kernel.service::<ToolRegistry>().expect("mounted");
     let before = peak_memory();
     read(&tools, &path, lines).await;
-    let mut times = Vec::new();
+    let (mut times, mut plain) = (Vec::new(), Vec::new());
+    // One after the other, so that what else the machine does falls on both.
     for _ in 0..ROUNDS {
         let start = Instant::now();
         read(&tools, &path, lines).await;
         times.push(start.elapsed());
+        let start = Instant::now();
+        assert_eq!(read_plainly(&path), bytes);
+        plain.push(start.elapsed());
     }
     times.sort_unstable();
+    plain.sort_unstable();
     let memory = peak_memory().zip(before).map(|(now, before)| now - before);
     kernel.dispose().await.expect("disposed");
-    report(bytes, times[ROUNDS / 2], memory)
+    report(bytes, times[ROUNDS / 2], plain[ROUNDS / 2], memory)
 }
 
 /// Writes whole lines until the file has the size, and tells its size and how many there are.
@@ -125,6 +133,20 @@ async fn read(tools: &ToolRegistry, path: &Path, lines: u64) -> ToolResult {
     result
 }
 
+/// Reads the whole file as the standard library does, in pieces of 64 KiB, and does nothing with it.
+fn read_plainly(path: &Path) -> u64 {
+    let mut file = std::fs::File::open(path).expect("there");
+    let mut piece = vec![0; 1 << 16];
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut piece).expect("read") {
+            0 => return bytes,
+            read => bytes += read as u64,
+        }
+        std::hint::black_box(&piece);
+    }
+}
+
 /// The most memory that the process has had, in kilobytes, where the system tells.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -132,18 +154,24 @@ fn peak_memory() -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-fn report(bytes: u64, time: Duration, memory: Option<u64>) -> bool {
+fn report(bytes: u64, time: Duration, plain: Duration, memory: Option<u64>) -> bool {
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     let megabytes = bytes as f64 / 1e6;
     let speed = megabytes / time.as_secs_f64();
     println!("file                 {megabytes:>10.0} MB");
     println!("read near its end    {:>10.0} ms", time.as_secs_f64() * 1e3);
     println!("speed                {speed:>10.0} MB/s, at least {LEAST}");
+    let times = time.as_secs_f64() / plain.as_secs_f64();
+    println!(
+        "plain read           {:>10.0} ms",
+        plain.as_secs_f64() * 1e3
+    );
+    println!("times the plain read {times:>10.1}, at most {MOST_TIMES}");
     match memory {
         Some(memory) => {
             println!("memory it took       {memory:>10} kB, at most {MOST_MEMORY}");
         }
         None => println!("memory it took       not told by this system"),
     }
-    speed >= LEAST && memory.is_none_or(|memory| memory <= MOST_MEMORY)
+    speed >= LEAST && times <= MOST_TIMES && memory.is_none_or(|memory| memory <= MOST_MEMORY)
 }

@@ -88,17 +88,18 @@ impl Tool for EditTool {
 
     async fn execute(&self, arguments: Value, context: ExecContext) -> Result<Value, ToolError> {
         let given = args::text(&arguments, "file_path");
-        let target = self.files.resolve(given, &context).await?;
+        let at = self.files.located(given, &context).await?;
+        let target = &at.target;
         let path = &target.display_path;
-        let known = self.files.known(&target, &context);
+        let known = self.files.known(&at, &context);
         let read = self
             .files
             .fs
-            .read_bytes(&target, self.limit, &context.cancel);
+            .read_bytes(target, self.limit, &context.cancel);
         let FileBytes { bytes, version } = match read.await {
             Ok(file) => file,
             Err(error) => {
-                return Err(self.files.explained(&error, given, &target, &context).await);
+                return Err(self.files.explained(&error, given, target, &context).await);
             }
         };
         match known {
@@ -120,11 +121,11 @@ impl Tool for EditTool {
         let written = self
             .files
             .fs
-            .write(&target, edited.bytes, expected, &context.cancel);
+            .write(target, edited.bytes, expected, &context.cancel);
         let version = written.await.map_err(|error| failure(&error))?;
-        self.files.present(NAME, true, &target, version, &context);
+        self.files.present(NAME, true, &at, version, &context);
         let value = EditValue {
-            path: target.display_path,
+            path: at.target.display_path,
             replacements: edited.replacements,
             lines: edited.lines,
         };

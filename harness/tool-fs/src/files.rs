@@ -1,5 +1,6 @@
 //! What the tools have in common: paths, absences, observations.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use dsh_fs::{FileSystem, FsError, FsObserved, FsTarget, FsVersion, Observation};
@@ -23,23 +24,38 @@ pub(crate) struct Files {
     pub(crate) guard: Watched<dyn WriteGuard>,
 }
 
+/// A file that a call names.
+pub(crate) struct Located {
+    pub(crate) target: FsTarget,
+    /// The path that stands for it, behind all links.
+    pub(crate) identity: PathBuf,
+}
+
 impl Files {
     /// The target that a call names, relative to its session's directory.
-    pub(crate) async fn resolve(
-        &self,
-        path: &str,
-        context: &ExecContext,
-    ) -> Result<FsTarget, ToolError> {
+    async fn resolve(&self, path: &str, context: &ExecContext) -> Result<FsTarget, ToolError> {
         let session = context.session.as_ref();
         let cwd = session.and_then(|session| session.header().cwd.as_deref());
         let resolved = self.fs.resolve(cwd, path, &context.cancel).await;
         resolved.map_err(|error| failure(&error))
     }
 
-    /// What the call's session knows of the target; none if nobody wants to know.
-    pub(crate) fn known(&self, target: &FsTarget, context: &ExecContext) -> Option<Known> {
+    /// The target that a call names, and the path that stands for it.
+    pub(crate) async fn located(
+        &self,
+        path: &str,
+        context: &ExecContext,
+    ) -> Result<Located, ToolError> {
+        let target = self.resolve(path, context).await?;
+        let identity = self.fs.identity(&target, &context.cancel).await;
+        let identity = identity.map_err(|error| failure(&error))?;
+        Ok(Located { target, identity })
+    }
+
+    /// What the call's session knows of the file; none if nobody wants to know.
+    pub(crate) fn known(&self, at: &Located, context: &ExecContext) -> Option<Known> {
         let guard = self.guard.current()?;
-        Some(guard.known(session_id(context).as_deref(), target))
+        Some(guard.known(session_id(context).as_deref(), &at.identity))
     }
 
     /// Tells that the file was read or written in this version (RUN-10).
@@ -47,34 +63,29 @@ impl Files {
         &self,
         tool: &str,
         write: bool,
-        target: &FsTarget,
+        at: &Located,
         version: FsVersion,
         context: &ExecContext,
     ) {
-        self.observed(
-            tool,
-            write,
-            target,
-            Observation::Present { version },
-            context,
-        );
+        self.observed(tool, write, at, Observation::Present { version }, context);
     }
 
     /// Tells that there is no file (RUN-10).
-    pub(crate) fn absent(&self, tool: &str, target: &FsTarget, context: &ExecContext) {
-        self.observed(tool, false, target, Observation::Absent, context);
+    pub(crate) fn absent(&self, tool: &str, at: &Located, context: &ExecContext) {
+        self.observed(tool, false, at, Observation::Absent, context);
     }
 
     fn observed(
         &self,
         tool: &str,
         write: bool,
-        target: &FsTarget,
+        at: &Located,
         observation: Observation,
         context: &ExecContext,
     ) {
         self.events.emit(&FsObserved {
-            target: target.clone(),
+            target: at.target.clone(),
+            identity: at.identity.clone(),
             observation,
             write,
             tool: tool.to_owned(),

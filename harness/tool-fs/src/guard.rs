@@ -1,6 +1,8 @@
 //! What a policy tells the tools before they write.
 
-use dsh_fs::{FsTarget, FsVersion};
+use std::path::Path;
+
+use dsh_fs::FsVersion;
 
 /// What a session knows of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,6 @@ pub enum Known {
 /// The tools hand what is known on to the file system as what the write expects, so that a change
 /// is noticed up to the moment before the file is replaced.
 pub trait WriteGuard: Send + Sync + 'static {
-    /// What the session knows of the file.
-    fn known(&self, session: Option<&str>, target: &FsTarget) -> Known;
+    /// What the session knows of the file with this [identity](dsh_fs::FsObserved::identity).
+    fn known(&self, session: Option<&str>, identity: &Path) -> Known;
 }

@@ -1,11 +1,11 @@
 //! The read-before-write policy (RUN-10).
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use dsh_fs::{FsObserved, FsTarget, Observation};
+use dsh_fs::{FsObserved, Observation};
 use dsh_kernel::{Context, Plugin, PluginError, ServiceKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,11 @@ pub struct ReadBeforeWriteConfig {}
 /// Lets a session write a file only if it has read it and it has not changed since; what it wrote
 /// itself counts as read, and a file that does not exist may be made.
 ///
-/// It remembers what `fs/observed` tells, for each session apart and under the path that the tool
-/// resolved: a file that was read through a link is not known under its own name. Calls without a
-/// session share what they know. Nothing is kept over a restart.
+/// It remembers what `fs/observed` tells, for each session apart and by the file's identity: one that
+/// was read through a link is known under its own name, and the other way round. A window of a file
+/// that was read counts as the file, also for `write`: a model that replaces a whole file of which it
+/// saw a part has been shown how much there is. Calls without a session share what they know. Nothing
+/// is kept over a restart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadBeforeWritePlugin;
 
@@ -77,11 +79,8 @@ impl Ledger {
             Observation::Present { version } => Known::Version(version.clone()),
             Observation::Absent => Known::Absent,
         };
-        self.memory().record(
-            observed.session.clone(),
-            observed.target.path.clone(),
-            known,
-        );
+        self.memory()
+            .record(observed.session.clone(), observed.identity.clone(), known);
     }
 }
 
@@ -115,11 +114,11 @@ impl Memory {
 }
 
 impl WriteGuard for Ledger {
-    fn known(&self, session: Option<&str>, target: &FsTarget) -> Known {
+    fn known(&self, session: Option<&str>, identity: &Path) -> Known {
         let memory = self.memory();
         let files = memory.sessions.get(&session.map(str::to_owned));
         files
-            .and_then(|files| files.get(&target.path))
+            .and_then(|files| files.get(identity))
             .map_or(Known::Nothing, |(_, known)| known.clone())
     }
 }
@@ -128,13 +127,6 @@ impl WriteGuard for Ledger {
 mod tests {
     use super::*;
     use dsh_fs::FsVersion;
-
-    fn target(path: &str) -> FsTarget {
-        FsTarget {
-            path: path.into(),
-            display_path: path.to_owned(),
-        }
-    }
 
     /// RUN-10: two sessions know apart, and the last observation counts.
     #[test]
@@ -149,10 +141,10 @@ mod tests {
             .memory()
             .record(session("a"), "/f".into(), version.clone());
         ledger.memory().record(None, "/g".into(), Known::Absent);
-        assert_eq!(ledger.known(Some("a"), &target("/f")), version);
-        assert_eq!(ledger.known(Some("b"), &target("/f")), Known::Nothing);
-        assert_eq!(ledger.known(None, &target("/f")), Known::Nothing);
-        assert_eq!(ledger.known(None, &target("/g")), Known::Absent);
+        assert_eq!(ledger.known(Some("a"), Path::new("/f")), version);
+        assert_eq!(ledger.known(Some("b"), Path::new("/f")), Known::Nothing);
+        assert_eq!(ledger.known(None, Path::new("/f")), Known::Nothing);
+        assert_eq!(ledger.known(None, Path::new("/g")), Known::Absent);
     }
 
     /// RUN-10: memory is bounded, and what is forgotten counts as not read.
@@ -164,8 +156,8 @@ mod tests {
         }
         assert!(memory.remembered <= MAX_REMEMBERED / 2 + 1);
         let ledger = Ledger(Mutex::new(memory));
-        assert_eq!(ledger.known(None, &target("/0")), Known::Nothing);
+        assert_eq!(ledger.known(None, Path::new("/0")), Known::Nothing);
         let last = format!("/{MAX_REMEMBERED}");
-        assert_eq!(ledger.known(None, &target(&last)), Known::Absent);
+        assert_eq!(ledger.known(None, Path::new(&last)), Known::Absent);
     }
 }

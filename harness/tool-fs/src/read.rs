@@ -132,15 +132,16 @@ impl Tool for ReadTool {
     async fn execute(&self, arguments: Value, context: ExecContext) -> Result<Value, ToolError> {
         let given = args::text(&arguments, "file_path");
         let range = Range::of(&arguments, &self.config);
-        let target = self.files.resolve(given, &context).await?;
-        let (shown, version) = match self.read(&target, range, &context).await {
+        let at = self.files.located(given, &context).await?;
+        let target = &at.target;
+        let (shown, version) = match self.read(target, range, &context).await {
             Ok(read) => read,
             Err(Unread::NotText(why)) => return Err(not_text(&target.display_path, why)),
             Err(Unread::Fs(error)) => {
                 if matches!(error, FsError::Missing { .. }) {
-                    self.files.absent(NAME, &target, &context);
+                    self.files.absent(NAME, &at, &context);
                 }
-                return Err(self.files.explained(&error, given, &target, &context).await);
+                return Err(self.files.explained(&error, given, target, &context).await);
             }
         };
         if range.offset > shown.total_lines.max(1) {
@@ -150,9 +151,9 @@ impl Tool for ReadTool {
                 shown.total_lines,
             ));
         }
-        self.files.present(NAME, false, &target, version, &context);
+        self.files.present(NAME, false, &at, version, &context);
         let value = ReadValue {
-            path: target.display_path,
+            path: at.target.display_path,
             offset: range.offset,
             lines: shown.lines,
             total_lines: shown.total_lines,

@@ -1,14 +1,14 @@
 //! `write` (RUN-9).
 
 use async_trait::async_trait;
-use dsh_fs::{Expected, FileKind, FsError, FsTarget};
+use dsh_fs::{Expected, FileKind, FsError};
 use dsh_tools::{Card, ContentBlock, ExecContext, Tool, ToolError, ToolResult};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::args::{self, FILE_PATH, object};
 use crate::failure::{code, failure, quoted, unread};
-use crate::files::Files;
+use crate::files::{Files, Located};
 use crate::guard::Known;
 use crate::present;
 use crate::render::{self, WriteValue};
@@ -30,10 +30,11 @@ impl WriteTool {
     /// What the write expects to find, and whether that is nothing.
     async fn expected(
         &self,
-        target: &FsTarget,
+        at: &Located,
         context: &ExecContext,
     ) -> Result<(Expected, bool), ToolError> {
-        let known = self.files.known(target, context);
+        let target = &at.target;
+        let known = self.files.known(at, context);
         match known {
             Some(Known::Absent) => return Ok((Expected::Absent, true)),
             Some(Known::Version(version)) => return Ok((Expected::Version(version), false)),
@@ -97,16 +98,16 @@ impl Tool for WriteTool {
         }
         let bytes = args::text(&arguments, "content").as_bytes().to_vec();
         let size = bytes.len() as u64;
-        let target = self.files.resolve(given, &context).await?;
-        let (expected, created) = self.expected(&target, &context).await?;
+        let at = self.files.located(given, &context).await?;
+        let (expected, created) = self.expected(&at, &context).await?;
         let written = self
             .files
             .fs
-            .write(&target, bytes, expected, &context.cancel);
+            .write(&at.target, bytes, expected, &context.cancel);
         let version = written.await.map_err(|error| failure(&error))?;
-        self.files.present(NAME, true, &target, version, &context);
+        self.files.present(NAME, true, &at, version, &context);
         let value = WriteValue {
-            path: target.display_path,
+            path: at.target.display_path,
             bytes: size,
             created,
         };

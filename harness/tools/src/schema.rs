@@ -79,7 +79,14 @@ impl Schema {
                     format!("{name} lacks {property:?}")
                 }
             }
-            Kind::Type { kind } => format!("{name} must be {}, not {was}", types(kind)),
+            Kind::Type { kind } => match encoded_twice(kind, error.instance()) {
+                Some(what) => format!(
+                    "{name} must be {}, and this is {what} inside a string; give it as it is, without \
+                     quotes around it and without backslashes",
+                    types(kind)
+                ),
+                None => format!("{name} must be {}, not {was}", types(kind)),
+            },
             Kind::AdditionalProperties { unexpected }
             | Kind::UnevaluatedProperties { unexpected } => {
                 let known = if pointer.is_empty() {
@@ -202,6 +209,28 @@ fn types(kind: &TypeKind) -> String {
     }
 }
 
+/// What a string holds that, written as JSON of its own, would have been right: models put objects
+/// and arrays into strings.
+fn encoded_twice(kind: &TypeKind, value: &Value) -> Option<&'static str> {
+    let text = value.as_str()?.trim();
+    let (names, what): (&[&str], _) = match text.as_bytes().first()? {
+        b'[' => (&["array"], "an array"),
+        b'{' => (&["object"], "an object"),
+        b'-' | b'0'..=b'9' if text.contains(['.', 'e', 'E']) => (&["number"], "a number"),
+        b'-' | b'0'..=b'9' => (&["integer", "number"], "a number"),
+        b't' | b'f' => (&["boolean"], "a boolean"),
+        _ => return None,
+    };
+    // Looked at without being built: it may have any size.
+    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+    let fits = |one: String| names.contains(&one.as_str());
+    let wanted = match kind {
+        TypeKind::Single(one) => fits(one.to_string()),
+        TypeKind::Multiple(several) => several.iter().any(|one| fits(one.to_string())),
+    };
+    wanted.then_some(what)
+}
+
 /// A value as the message names it: its kind, and its JSON where that is short.
 fn quote(value: &Value) -> String {
     match value {
@@ -268,7 +297,26 @@ mod tests {
         check(&json!({"operation": "hover"}), "\"line\" is missing");
         check(
             &json!({"operation": "hover", "line": "12"}),
-            "\"line\" must be an integer, not the string \"12\"",
+            "\"line\" must be an integer, and this is a number inside a string; give it as it is, \
+             without quotes around it and without backslashes",
+        );
+        check(
+            &json!({"operation": "hover", "line": "twelve"}),
+            "\"line\" must be an integer, not the string \"twelve\"",
+        );
+        check(
+            &json!({"operation": "hover", "line": 1, "nested": "[{\"a\": \"b\"}]"}),
+            "\"nested\" must be an array, and this is an array inside a string; give it as it is, \
+             without quotes around it and without backslashes",
+        );
+        check(
+            &json!({"operation": "hover", "line": 1, "nested": "[{\"a\": "}),
+            "\"nested\" must be an array, not the string \"[{\\\"a\\\": \"",
+        );
+        check(
+            &json!("{\"operation\": \"hover\", \"line\": 1}"),
+            "the arguments must be an object, and this is an object inside a string; give it as it \
+             is, without quotes around it and without backslashes",
         );
         check(
             &json!({"operation": "hover", "line": 0}),

@@ -401,8 +401,8 @@ impl<'de> Visitor<'de> for Names {
             match list.next_element::<String>() {
                 Ok(Some(name)) => names.push(name),
                 Ok(None) => return Ok(names),
-                Err(error) => {
-                    let got = format_args!("a list with something else in it ({error})");
+                Err(_) => {
+                    let got = "a list with something else in it; put names in quotes";
                     return Err(de::Error::custom(refused(self.about(), got)));
                 }
             }

@@ -21,6 +21,7 @@ mod escape;
 mod layout;
 mod load;
 mod observed;
+mod passed_over;
 mod plugin;
 mod reconcile;
 mod render;
@@ -34,5 +35,6 @@ mod tracker;
 mod tests;
 
 pub use config::{HomeVariables, InvalidConfig, WorkspaceContextConfig};
+pub use passed_over::{InstructionsPassedOver, PassedOver};
 pub use plugin::WorkspaceContextPlugin;
 pub use source::{Action, Change, InstructionSource, KIND, Omission};

@@ -7,6 +7,7 @@ use dsh_kernel::{Cancel, CancelReason};
 
 use crate::config::Settings;
 use crate::layout::{Layout, Marker, laid_out, marker_paths};
+use crate::passed_over::{self, PassedOver, Teller};
 use crate::round::{Limits, Outcome, Probe, Read, Round};
 
 /// Looks for the project's root and lays the candidates out (INS-1). `logged` is the fingerprint of
@@ -43,6 +44,7 @@ pub(crate) async fn drive(
     files: &dyn FileSystem,
     mut round: Round<'_>,
     limits: Limits,
+    teller: &Teller,
     cancel: &Cancel,
 ) -> Result<Outcome, CancelReason> {
     let paths = round.paths();
@@ -54,15 +56,25 @@ pub(crate) async fn drive(
                     kind: FileKind::File,
                     size,
                     version,
-                }) => Probe::File {
-                    version: version.as_str().to_owned(),
-                    size,
-                },
-                Ok(_) => Probe::Absent,
+                }) => {
+                    if size > Some(limits.max_source_bytes) {
+                        let limit = limits.max_source_bytes;
+                        teller.tell(path, PassedOver::TooLarge { limit });
+                    }
+                    Probe::File {
+                        version: version.as_str().to_owned(),
+                        size,
+                    }
+                }
+                Ok(FsStat { kind, .. }) => {
+                    teller.tell(path, PassedOver::NotAFile(kind.name()));
+                    Probe::Absent
+                }
                 Err(FsError::Cancelled(reason)) => return Err(reason),
                 Err(error) if error.confirms_absence() => Probe::Absent,
                 Err(error) => {
                     tracing::warn!(path = %path.display(), %error, "instructions not looked at");
+                    teller.tell(path, passed_over::reason(&error));
                     Probe::Failed
                 }
             });
@@ -76,7 +88,7 @@ pub(crate) async fn drive(
             return Ok(round.finish());
         }
         for (item, path) in wanted {
-            let read = read(files, path, limits.max_source_bytes, cancel).await?;
+            let read = read(files, path, limits.max_source_bytes, teller, cancel).await?;
             round.was_read(item, read);
         }
     }
@@ -87,18 +99,20 @@ async fn read(
     files: &dyn FileSystem,
     path: PathBuf,
     most: u64,
+    teller: &Teller,
     cancel: &Cancel,
 ) -> Result<Read, CancelReason> {
     let target = FsTarget {
         display_path: path.to_string_lossy().into_owned(),
         path,
     };
-    match read_text(files, &target, most, cancel).await {
+    match read_text(files, &target, most, teller, cancel).await {
         Ok(read) => Ok(read),
         Err(FsError::Cancelled(reason)) => Err(reason),
         Err(error) if error.confirms_absence() => Ok(Read::Absent),
         Err(error) => {
             tracing::warn!(path = %target.display_path, %error, "instructions not read");
+            teller.tell(&target.path, passed_over::reason(&error));
             Ok(Read::Failed)
         }
     }
@@ -118,6 +132,7 @@ async fn read_text(
     files: &dyn FileSystem,
     target: &FsTarget,
     most: u64,
+    teller: &Teller,
     cancel: &Cancel,
 ) -> Result<Read, FsError> {
     let mut stream = files.stream_text(target, cancel).await?;
@@ -134,12 +149,14 @@ async fn read_text(
     }
     let Ok(text) = String::from_utf8(bytes) else {
         tracing::warn!(path = %target.display_path, "instructions are not UTF-8, and are not used");
+        teller.tell(&target.path, PassedOver::NotUtf8);
         return Ok(Read::Failed);
     };
     // What has NUL bytes is no text that somebody wrote. A link may lead to what the system tells of
     // this process, its environment with whatever keys are in it.
     if text.contains('\0') {
         tracing::warn!(path = %target.display_path, "instructions are binary, and are not used");
+        teller.tell(&target.path, PassedOver::Binary);
         return Ok(Read::Failed);
     }
     if names_another_file(&text) {

@@ -17,6 +17,7 @@ use crate::config::{HomeVariables, Settings, WorkspaceContextConfig};
 use crate::layout::{Layout, working_directory};
 use crate::load;
 use crate::observed::Touched;
+use crate::passed_over::Teller;
 use crate::round::{Limits, Message, Occasion};
 use crate::sessions::{Sessions, Tracked};
 use crate::source::InstructionSource;
@@ -84,6 +85,7 @@ impl Plugin for WorkspaceContextPlugin {
             files: ctx.watch::<dyn FileSystem>(),
             sessions: Sessions::default(),
             touched: Touched::default(),
+            teller: Teller::new(ctx.events().clone()),
         });
 
         let touched = instructions.touched.clone();
@@ -118,6 +120,7 @@ pub(crate) struct Instructions {
     files: Watched<dyn FileSystem>,
     pub(crate) sessions: Sessions,
     touched: Touched,
+    teller: Teller,
 }
 
 /// A session that may have instructions: it has a working directory, and there is a file system.
@@ -166,7 +169,7 @@ impl Instructions {
             let inner = place.tracked.lock();
             inner.tracker.round(occasion, &layout, &state, self.limits)
         };
-        let outcome = load::drive(files, round, self.limits, cancel).await?;
+        let outcome = load::drive(files, round, self.limits, &self.teller, cancel).await?;
         let mut inner = place.tracked.lock();
         inner.layout = Some(Arc::clone(&layout));
         inner.tracker.remember(&outcome);

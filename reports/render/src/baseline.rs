@@ -194,6 +194,10 @@ impl Baseline {
                     was: None,
                     is: Some(case.verdict),
                 }),
+                // The server is the same, the machine was busier or less busy.
+                Some(was) if case.timed && harmless(*was) && harmless(case.verdict) => {
+                    comparison.accepted += u64::from(is_wrong(case.verdict));
+                }
                 Some(was) if is_worse(*was, case.verdict) => comparison.worse.push(Change {
                     case: case.id.clone(),
                     was: Some(*was),
@@ -260,6 +264,11 @@ fn stale(case: &str, was: Verdict, is: Option<Verdict>) -> Stale {
 /// Whether a verdict is one that a baseline has to accept.
 fn is_wrong(verdict: Verdict) -> bool {
     verdict.is_red() || verdict == Verdict::Note
+}
+
+/// Whether a verdict costs nothing.
+fn harmless(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Pass | Verdict::Note)
 }
 
 /// Whether `is` is worse than `was`. Ways to fail are all alike: a server that crashes where it was

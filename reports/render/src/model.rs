@@ -318,6 +318,10 @@ pub struct Case {
     pub level: Level,
     /// How it ended.
     pub verdict: Verdict,
+    /// Whether it also hangs on how busy the machine is, so that a note may come and go with nothing
+    /// changed. A baseline does not hold a note against such a case.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed: bool,
     /// What of the clause is meant, an operation for instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -535,6 +539,7 @@ impl Case {
             source: None,
             level,
             verdict,
+            timed: false,
             label: None,
             message: message.into(),
             duration_us: None,

@@ -15,6 +15,9 @@ use crate::words;
 /// The most characters of a reason that stand in a table.
 const REASON: usize = 80;
 
+/// The most characters of a setting there; the report has it whole.
+const SETTING: usize = 44;
+
 /// What stands where nothing is known.
 const NOTHING: &str = "–";
 
@@ -196,7 +199,10 @@ fn notes(run: &Run) -> String {
             return cell(&shortened(line, REASON));
         }
         Conclusion::QualifiedWithSettings { settings, .. } => {
-            parts.extend(settings.iter().map(|setting| cell(setting)));
+            let settings = settings
+                .iter()
+                .map(|setting| cell(&shortened(setting, SETTING)));
+            parts.extend(settings);
         }
         _ => {}
     }
@@ -206,7 +212,9 @@ fn notes(run: &Run) -> String {
             .iter()
             .filter(|clause| sign(clause.verdict) == shown);
         let broken: Vec<&str> = broken.map(|clause| clause.clause.as_str()).collect();
-        if !broken.is_empty() {
+        // Behind a failure little can be judged: the matrix has what.
+        let follows = shown == "?" && parts.iter().any(|part| part.starts_with('✗'));
+        if !broken.is_empty() && !follows {
             parts.push(format!("{shown} {}", broken.join(" ")));
         }
     }

@@ -206,6 +206,25 @@ fn a_file_that_is_no_baseline_is_refused_with_the_way_out() {
     }
 }
 
+/// What hangs on the speed of the machine may be noted or not; a failure is one.
+#[test]
+fn a_note_on_time_comes_and_goes() {
+    let compared = |was, is, timed| {
+        let mut run = run("1.0", &[("QUA-14", is)]);
+        run.cases[0].timed = timed;
+        accepted(&[("QUA-14", was)]).compare(&mut run, &linux(), "b.json", true);
+        let comparison = run.baseline.unwrap();
+        (comparison.worse.len(), run.stale.len(), comparison.accepted)
+    };
+    let (pass, note, fail) = (Verdict::Pass, Verdict::Note, Verdict::Fail);
+    assert_eq!(compared(pass, note, true), (0, 0, 1));
+    assert_eq!(compared(note, pass, true), (0, 0, 0));
+    assert_eq!(compared(pass, note, false), (1, 0, 0));
+    assert_eq!(compared(note, pass, false), (0, 1, 0));
+    assert_eq!(compared(pass, fail, true), (1, 0, 0));
+    assert_eq!(compared(fail, note, true), (0, 0, 1));
+}
+
 #[test]
 fn the_committed_schema_is_current() {
     let committed = include_str!("../schema/dsh-conform-baseline-1.json");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dsh_reports::{Conclusion, Report, render_markdown, render_page, render_summary};
+use dsh_reports::{Baseline, Conclusion, Report, render_markdown, render_page, render_summary};
 
 const AGAIN: &str = "make it anew: cargo run -p dsh-reports --example published";
 
@@ -28,6 +28,14 @@ fn the_other_forms_are_those_of_the_report() {
     for (path, current) in forms {
         assert!(file(path) == current, "{path} is not current; {AGAIN}");
     }
+    let mut baseline = Baseline::default();
+    for run in &report.runs {
+        let _accepted = baseline.accept(run, &report.platform);
+    }
+    assert!(
+        file("e2e/baseline.json") == baseline.render().unwrap(),
+        "e2e/baseline.json is not current; {AGAIN}"
+    );
     let table = format!(
         "<!-- servers: begin -->\n{}<!-- servers: end -->\n",
         render_summary(&report)

@@ -137,6 +137,27 @@ fn each_server_has_a_line_with_what_decides_for_it() {
 }
 
 #[test]
+fn what_follows_from_a_failure_and_the_end_of_a_long_setting_are_left_to_the_report() {
+    let mut report = report();
+    let (must, should) = (Level::Must, Level::Should);
+    let cases = [
+        ("QUA-4", must, Verdict::Fail),
+        ("QUA-5", must, Verdict::Untestable),
+        ("QUA-9", should, Verdict::Note),
+    ];
+    let mut settled = server("settled", &[("QUA-9", should, Verdict::Untestable)]);
+    settled.conclusion = Conclusion::QualifiedWithSettings {
+        settings: vec![format!("initializationOptions: {}", "x".repeat(200))],
+        notes: 0,
+    };
+    report.runs = vec![server("failed", &cases), settled];
+    let text = render_summary(&report);
+    assert!(text.contains("| ✗ QUA-4; ! QUA-9 |"), "{text}");
+    let setting = format!("`initializationOptions: {}…`; ? QUA-9 |", "x".repeat(20));
+    assert!(text.contains(&setting), "{text}");
+}
+
+#[test]
 fn the_matrix_has_a_sign_for_every_server_and_clause() {
     let text = render_matrix(&report());
     let lines: Vec<&str> = text.lines().collect();

@@ -31,6 +31,16 @@ pub enum LogError {
         /// What the system says.
         source: io::Error,
     },
+    /// It is a pipe without a reader.
+    #[error(
+        "the recording {} is a pipe that nobody reads; start its reader first, or name a file with \
+         --log",
+        path.display()
+    )]
+    Unread {
+        /// Where.
+        path: PathBuf,
+    },
     /// Something else is there.
     #[error(
         "{} is there and is no recording, so nothing is added to it; name another file with --log",
@@ -66,6 +76,42 @@ pub(super) struct Log {
     process: u32,
 }
 
+/// Opens what is recorded into; none where it is a pipe that nobody reads. That one would be waited
+/// for by an open that blocks, and be its own reader by one for both.
+fn opened(path: &Path) -> io::Result<Option<File>> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+
+    let kind = std::fs::metadata(path).map(|about| about.file_type());
+    if !kind.is_ok_and(|kind| kind.is_fifo()) {
+        let file = File::options()
+            .append(true)
+            .read(true)
+            .create(true)
+            .open(path);
+        return match file {
+            // A terminal may be writable only.
+            Err(_) if path.exists() => File::options().append(true).open(path).map(Some),
+            other => other.map(Some),
+        };
+    }
+    let file = File::options()
+        .append(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path);
+    match file {
+        Ok(file) => {
+            let flags = rustix::fs::fcntl_getfl(&file)?;
+            rustix::fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+            Ok(Some(file))
+        }
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// What is in a file already.
 #[derive(Debug, Default)]
 struct Tail {
@@ -82,17 +128,15 @@ impl Log {
             path: path.to_owned(),
             source,
         };
-        let file = File::options()
-            .append(true)
-            .read(true)
-            .create(true)
-            .open(path);
-        let file = match file {
-            // A pipe or terminal may be writable only.
-            Err(_) if path.exists() => File::options().append(true).open(path),
-            other => other,
+        let file = match opened(path) {
+            Ok(Some(file)) => file,
+            Ok(None) => {
+                return Err(LogError::Unread {
+                    path: path.to_owned(),
+                });
+            }
+            Err(source) => return Err(io(source)),
         };
-        let file = file.map_err(io)?;
         let regular = file.metadata().map_err(io)?.is_file();
         let mut log = Self {
             file: None,

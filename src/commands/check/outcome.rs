@@ -8,6 +8,7 @@ use dsh_reports::{Conclusion, Division, Report, Run, Subject, SubjectKind};
 use super::Args;
 use super::baseline::Kept;
 use super::emit;
+use crate::artifacts::Artifacts;
 use crate::exit::Exit;
 use crate::forms::{self, Delivery, Form};
 use crate::output::{Color, complain, say};
@@ -66,7 +67,7 @@ impl Outcome {
             self.keep || checked.run.is_red() || checked.run.conclusion == Conclusion::Interrupted;
         if wanted && !checked.events.is_empty() {
             let path = self.delivery.artifacts.path(&self.names[index], "jsonl");
-            if let Err(error) = checked.leave_transcript(&path) {
+            if let Err(error) = checked.leave_transcript(&path, Artifacts::write) {
                 complain(&format!(
                     "warning: cannot write {}: {error}",
                     path.display()

@@ -12,6 +12,7 @@ use dsh_transcript::{Event, jsonl};
 
 use super::clauses::level_of;
 use crate::artifacts::Artifacts;
+use crate::files;
 use crate::output::complain;
 use crate::progress::Line;
 
@@ -98,7 +99,7 @@ impl Gathered {
         };
         let name = case.id.rsplit('/').next().unwrap_or(&case.id);
         let file = Path::new(&case.file).with_file_name(format!("{name}.snap"));
-        match std::fs::write(&file, snapshot_file(&case.file, &text)) {
+        match files::write(&file, snapshot_file(&case.file, &text).as_bytes()) {
             Ok(()) => {
                 complain(&format!("{} is written", file.display()));
                 true
@@ -205,12 +206,9 @@ fn evidence(events: &[Event], decisive: Option<u64>) -> Vec<dsh_reports::Evidenc
 }
 
 fn write(path: &Path, events: &[Event]) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let file = std::fs::File::create(path)?;
-    let mut out = std::io::BufWriter::new(file);
-    jsonl::write(&mut out, events)
+    let mut text = Vec::new();
+    jsonl::write(&mut text, events)?;
+    Artifacts::write(path, &text)
 }
 
 /// A word as a shell takes it.

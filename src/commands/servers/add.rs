@@ -165,7 +165,7 @@ fn add(shell: &Shell, server: &Server) -> Result<String, (String, Exit)> {
     let read = OwnFile::parse(&shown, folder, &after)
         .and_then(|own| Catalogue::builtin().with(&[vec![own]]))
         .map_err(|error| usage(format!("nothing is written: {error}")))?;
-    Artifacts::write(&file, &after).map_err(|error| {
+    Artifacts::write(&file, after.as_bytes()).map_err(|error| {
         let message = format!("cannot write {shown}: {error}");
         (message, Exit::NotCarriedOut)
     })?;

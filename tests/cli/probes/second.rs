@@ -24,14 +24,16 @@ fn of_file(file: &str) -> Value {
     json!({"textDocument": {"uri": format!("${{uri:{file}}}")}})
 }
 
-fn chosen(clause: &str) -> Vec<&'static Probe> {
+pub(super) fn chosen(clause: &str) -> Vec<&'static Probe> {
     vec![probe_of(clause).unwrap()]
 }
 
-/// Drives only what this clause needs, with time enough for a start on a busy machine.
+/// Drives only what this clause needs, with time enough for a start on a busy machine. What never
+/// comes is waited for all that time, which makes a test long.
 async fn chosen_only(server: FakeServer, clause: &str) -> Checked {
     check_with(server, |options| {
         options.only = chosen(clause);
+        options.rounds = ROUNDS;
         options.budget = Duration::from_secs(5);
     })
     .await
@@ -120,6 +122,7 @@ async fn an_error_among_fifty_questions_is_a_note() {
     // The first start asks for fewer definitions than that.
     let lost = definition().nth(20).run([reply_error(-32603, "lost")]);
     let checked = check_with(FakeServer::markers().rule(lost), |options| {
+        options.rounds = ROUNDS;
         options.budget = Duration::from_mins(1);
     })
     .await;
@@ -146,6 +149,7 @@ async fn an_error_among_fifty_questions_is_a_note() {
 /// QUA-15
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_becomes_slow_is_a_note() {
+    // Four seconds in all: so slow that a busy machine cannot hide it.
     let slow = (37..=53).fold(FakeServer::markers(), |server, nth| {
         server.rule(definition().nth(nth).run([delay_ms(250)]))
     });

@@ -26,6 +26,10 @@ fn read(origin: &str, text: &str) -> Result<Catalogue, String> {
     layered(&[&[(origin, text)]])
 }
 
+fn opened(path: &Path) -> std::io::Result<Box<dyn std::io::Read>> {
+    Ok(Box::new(std::fs::File::open(path)?))
+}
+
 #[track_caller]
 fn refused(origin: &str, text: &str) -> String {
     read(origin, text).unwrap_err()
@@ -192,16 +196,18 @@ fn a_folder_gives_its_yaml_files_and_an_own_sample_is_read() {
     let text = format!("{text}sample: {}\n", sample.display());
     std::fs::write(folder.path().join("foo.yaml"), text).unwrap();
     std::fs::write(folder.path().join("notes.txt"), "no entry").unwrap();
-    let files = OwnFile::read(folder.path(), "own").unwrap();
+    let files = OwnFile::read(folder.path(), "own", &opened).unwrap();
     let catalogue = Catalogue::builtin().with(&[files]).unwrap();
     let entry = catalogue.entry("foo-server").unwrap();
     assert_eq!(catalogue.sample_of(entry).unwrap().name, "fake");
     std::fs::remove_file(folder.path().join("foo.yaml")).unwrap();
-    let none = OwnFile::read(folder.path(), "own").unwrap_err().to_string();
+    let none = OwnFile::read(folder.path(), "own", &opened)
+        .unwrap_err()
+        .to_string();
     assert!(
         none.starts_with("own: the folder has no YAML file"),
         "{none}"
     );
-    let gone = OwnFile::read(Path::new("/nowhere.yaml"), "nowhere.yaml").unwrap_err();
+    let gone = OwnFile::read(Path::new("/nowhere.yaml"), "nowhere.yaml", &opened).unwrap_err();
     assert!(gone.to_string().contains("servers add"), "{gone}");
 }

@@ -25,6 +25,39 @@ fn paths_are_made_absolute_and_normal() {
     check(Some("/w"), " a\n", "/w/ a\n");
 }
 
+/// RUN-10: one file has one identity by every path, before it is made and after.
+#[test]
+fn an_identity_is_behind_all_links() {
+    let folder = TempDir::new().expect("made");
+    let root = folder.path().canonicalize().expect("there");
+    std::fs::create_dir(root.join("real")).expect("made");
+    std::fs::write(root.join("real/a"), "a").expect("written");
+    for (link, to) in [
+        ("folder", "real"),
+        ("file", "folder/a"),
+        ("dangling", "folder/../real/new"),
+        ("loop", "loop"),
+        ("deep", "nowhere/x/y"),
+    ] {
+        symlink(to, root.join(link)).expect("linked");
+    }
+    for (path, whole) in [
+        ("real/a", "real/a"),
+        ("folder/a", "real/a"),
+        ("file", "real/a"),
+        ("folder/new", "real/new"),
+        ("folder/x/y", "real/x/y"),
+        ("dangling", "real/new"),
+        ("deep", "nowhere/x/y"),
+    ] {
+        assert_eq!(identity(&root.join(path)), root.join(whole), "{path}");
+    }
+    // A circle has no end; what matters is that it ends here.
+    assert_eq!(identity(&root.join("loop")), root.join("loop"));
+    std::fs::write(root.join("dangling"), "b").expect("written");
+    assert_eq!(identity(&root.join("dangling")), root.join("real/new"));
+}
+
 /// RUN-8
 #[test]
 fn a_path_that_leads_nowhere_says_why() {

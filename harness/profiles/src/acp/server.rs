@@ -73,7 +73,7 @@ pub async fn serve(
     cancel: &Cancel,
 ) -> Result<(), ServeError> {
     let gone = Gone::default();
-    let transport = transport(input, output, LONGEST, Arc::clone(&gone));
+    let transport = transport(input, output, LONGEST, Arc::clone(&gone), cancel.clone());
     let mut server = Server {
         host: Arc::clone(&host),
         sessions: HashMap::new(),

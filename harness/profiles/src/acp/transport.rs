@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent_client_protocol::Lines as Transport;
+use dsh_harness::kernel::Cancel;
 use futures::{Sink, Stream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::Mutex;
 
-use crate::lines::{Line, Lines, brief};
+use crate::lines::{LAST_WORDS, Line, Lines, brief};
 
 /// Set once the editor reads no more: that is an end and no error.
 pub(super) type Gone = Arc<AtomicBool>;
@@ -23,12 +24,13 @@ const PARSE: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
 
 /// Lines of at most `longest` bytes from `input`; what is written to `output` that nobody reads sets
-/// `gone`.
+/// `gone`. An editor that takes nothing counts as gone a moment after the cancellation.
 pub(super) fn transport(
     input: impl AsyncBufRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
     longest: usize,
     gone: Gone,
+    cancel: Cancel,
 ) -> Transport<
     impl Sink<String, Error = io::Error> + Send + 'static,
     impl Stream<Item = io::Result<String>> + Send + 'static,
@@ -36,6 +38,7 @@ pub(super) fn transport(
     let output = Arc::new(Output {
         writer: Mutex::new(output),
         gone,
+        cancel,
     });
     let answers = Arc::clone(&output);
     let incoming = futures::stream::unfold(Some(Lines::new(input, longest)), move |lines| {
@@ -78,6 +81,7 @@ pub(super) fn transport(
 struct Output<W> {
     writer: Mutex<W>,
     gone: Gone,
+    cancel: Cancel,
 }
 
 impl<W: AsyncWrite + Unpin> Output<W> {
@@ -88,7 +92,15 @@ impl<W: AsyncWrite + Unpin> Output<W> {
             writer.write_all(b"\n").await?;
             writer.flush().await
         };
-        let written = written.await;
+        let given_up = async {
+            self.cancel.cancelled().await;
+            let _ = tokio::time::timeout(LAST_WORDS, std::future::pending::<()>()).await;
+        };
+        let written = tokio::select! {
+            biased;
+            written = written => written,
+            () = given_up => Err(io::ErrorKind::BrokenPipe.into()),
+        };
         if let Err(error) = &written
             && error.kind() == io::ErrorKind::BrokenPipe
         {

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use dsh_harness::kernel::{Cancel, CancelReason, DisposeErrors};
 use dsh_harness::session::Event;
@@ -16,11 +15,8 @@ use tokio::task::{JoinError, JoinSet};
 use super::approve::{AskClient, Questions};
 use super::conversation::Conversation;
 use super::protocol::{self, Events, Fault, Id, Incoming, Named, Open, Prompt, Request};
-use crate::lines::{LONGEST, Line, Lines};
+use crate::lines::{LAST_WORDS, LONGEST, Line, Lines};
 use crate::{Host, Profile};
-
-/// How long a client that was interrupted along with us may take to read the rest.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What a client may ask for at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -119,6 +119,48 @@ async fn two_sessions_read_for_themselves() {
     assert_eq!(refused.code.as_deref(), Some("FS_STALE"));
 }
 
+/// RUN-10: a file is the same by whatever path it is named, through links of files and of folders.
+#[tokio::test]
+async fn a_file_that_was_read_by_one_path_is_known_by_every_other() {
+    for (read, written) in [
+        ("real/a", "link"),
+        ("link", "real/a"),
+        ("folder/a", "real/a"),
+        ("real/a", "folder/a"),
+        ("link", "folder/a"),
+    ] {
+        let fixture = Fixture::guarded().await;
+        std::fs::create_dir(fixture.at("real")).unwrap();
+        fixture.put("real/a", "text");
+        std::os::unix::fs::symlink("real", fixture.at("folder")).unwrap();
+        std::os::unix::fs::symlink("real/a", fixture.at("link")).unwrap();
+        fixture.text("read", json!({"file_path": read})).await;
+        fixture.text("edit", edit(written)).await;
+        // What changed by one path is stale by every other.
+        fixture.text("read", json!({"file_path": read})).await;
+        fixture.put("real/a", "changed behind it");
+        let refused = fixture.refusal("write", write(written)).await;
+        check(&refused, "changed since it was read");
+        assert_eq!(fixture.bytes("real/a"), b"changed behind it");
+    }
+    // A file that is made through a link is known by its own name.
+    let fixture = Fixture::guarded().await;
+    std::os::unix::fs::symlink("new", fixture.at("link")).unwrap();
+    fixture.text("write", write("link")).await;
+    fixture.text("write", write("new")).await;
+}
+
+/// RUN-10: a window of a file counts as the file.
+#[tokio::test]
+async fn a_file_of_which_a_part_was_read_may_be_replaced() {
+    let fixture = Fixture::guarded().await;
+    fixture.put("a", "1\n2\n3\n");
+    let part = json!({"file_path": "a", "offset": 2, "limit": 1});
+    fixture.text("read", part).await;
+    fixture.text("write", write("a")).await;
+    assert_eq!(fixture.bytes("a"), b"written");
+}
+
 /// RUN-10: only the file tools make observations: what somebody else reads is not read.
 #[tokio::test]
 async fn without_the_policy_nothing_has_to_be_read() {

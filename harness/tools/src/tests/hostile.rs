@@ -47,6 +47,12 @@ async fn arguments_of_ten_megabytes_are_told_in_few_words() {
     )
     .await;
     refused(json!({"list": [big]}), &["\"text\" is missing"]).await;
+    let inside = format!("[{}1]", "[],".repeat(3 << 20));
+    refused(
+        json!({"text": "", "list": inside}),
+        &["\"list\" must be an array, and this is an array inside a string"],
+    )
+    .await;
     refused(json!({"text": "", &big: 1}), &["is not known"]).await;
     refused(
         json!({"text": "", "list": [{(&big): 1}]}),
@@ -104,7 +110,11 @@ async fn every_sort_of_wrong_arguments_is_named() {
     for (arguments, words) in [
         (json!(null), "must be an object, not null"),
         (json!([]), "not an array of 0"),
-        (json!("{}"), "not the string \"{}\""),
+        (
+            json!("{}"),
+            "this is an object inside a string; give it as it is",
+        ),
+        (json!("{"), "not the string \"{\""),
         (json!({}), "\"text\" is missing"),
         (json!({"text": null}), "\"text\" must be a string, not null"),
         (json!({"text": "", "txet": ""}), "did you mean \"text\"?"),

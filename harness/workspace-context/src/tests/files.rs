@@ -1,7 +1,7 @@
 //! Odd files on a real disk (INS-9, INS-10, INS-13, INS-24).
 
 use super::rig::{Fault, Rig, headings, sources};
-use crate::WorkspaceContextConfig;
+use crate::{InstructionsPassedOver, WorkspaceContextConfig};
 
 const NEW: &str = "Additional instructions from: a/AGENTS.md";
 
@@ -60,6 +60,48 @@ async fn a_failing_provider_is_no_absence() {
     rig.remove("p/a/AGENTS.md");
     let told = rig.touch(&session, "p/a/f").await;
     assert_eq!(headings(&told[0]), ["Instructions removed: a/AGENTS.md"]);
+}
+
+/// INS-9, INS-10, INS-13: what is not used is told of to people, once each, with the way out.
+#[tokio::test]
+async fn what_is_passed_over_is_told_once() {
+    let rig = rig().await;
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let own = std::sync::Arc::clone(&told);
+    let _listening = rig
+        .events()
+        .subscribe(move |event: &InstructionsPassedOver| {
+            own.lock().unwrap().push(event.to_string());
+        });
+    let session = rig.session("p");
+    let path = rig.path("p/a/AGENTS.md");
+    let expected = |why: &str| format!("instructions {path:?} are passed over: {why}");
+    let mut all = Vec::new();
+    for (content, why) in [
+        (
+            &[b'x'; 1001] as &[u8],
+            "more than 1000 bytes; shorten the file, or raise maxSourceBytes of \
+             dsh-workspace-context",
+        ),
+        (b"caf\xe9", "not UTF-8 text; save the file as UTF-8"),
+        (b"caf\0e", "NUL bytes in it; write text into the file"),
+    ] {
+        rig.write("p/a/AGENTS.md", content);
+        all.push(expected(why));
+        for _ in 0..2 {
+            assert!(rig.touch(&session, "p/a/f").await.is_empty());
+            assert_eq!(*told.lock().unwrap(), all);
+        }
+    }
+    rig.remove("p/a/AGENTS.md");
+    std::fs::create_dir(&path).unwrap();
+    all.push(expected(
+        "a directory and no regular file; put a file in its place",
+    ));
+    for _ in 0..2 {
+        assert!(rig.touch(&session, "p/a/f").await.is_empty());
+        assert_eq!(*told.lock().unwrap(), all);
+    }
 }
 
 /// INS-9: bytes that are no text are not used, and make nothing gone.

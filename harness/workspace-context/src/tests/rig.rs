@@ -229,6 +229,7 @@ impl Tool for Touch {
                     path: path.into(),
                     display_path: path.to_owned(),
                 },
+                identity: path.into(),
                 observation: if present {
                     Observation::Present {
                         version: FsVersion::new("1"),
@@ -383,6 +384,10 @@ impl Rig {
 
     pub(super) fn remove(&self, path: &str) {
         std::fs::remove_file(self.path(path)).unwrap();
+    }
+
+    pub(super) fn events(&self) -> &EventBus {
+        self.kernel.events()
     }
 
     pub(super) fn registry(&self) -> Arc<ToolRegistry> {

@@ -107,6 +107,10 @@ impl FileSystem for Files {
         Ok(target)
     }
 
+    async fn identity(&self, target: &FsTarget, cancel: &Cancel) -> Result<PathBuf, FsError> {
+        self.inner.identity(target, cancel).await
+    }
+
     async fn stat(&self, target: &FsTarget, cancel: &Cancel) -> Result<FsStat, FsError> {
         self.pass_gate(Look::Stat, cancel).await?;
         self.unless_faulty(Look::Stat, &target.path)?;

@@ -46,6 +46,7 @@ pub(super) struct Plugins {
 #[derive(Default)]
 struct State {
     files: Option<PluginHandle>,
+    tools: Option<PluginHandle>,
     instructions: Option<PluginHandle>,
     config: Value,
 }
@@ -90,7 +91,8 @@ impl Plugins {
         }
         if !asked.files.is_null() {
             let config: ToolFsConfig = config("tools.files", asked.files)?;
-            self.add(Arc::new(ToolFsPlugin::new(config))).await?;
+            let tools = self.add(Arc::new(ToolFsPlugin::new(config))).await?;
+            state.tools = Some(tools);
         }
         if !asked.code_mode.is_null() {
             let config: CodeModeConfig = config("tools.codeMode", asked.code_mode)?;
@@ -113,6 +115,10 @@ impl Plugins {
         let mut state = self.state.lock().await;
         if present && state.files.is_none() {
             state.files = Some(self.add(self.local()).await?);
+            // The next turn is to find the tools, which start when there are files again.
+            if let Some(tools) = &state.tools {
+                self.runtime()?.kernel().settled(tools).await;
+            }
         } else if !present && let Some(handle) = state.files.take() {
             self.remove(&handle).await?;
         }
