@@ -10,13 +10,8 @@ use crate::commands::{
     agent, audit, check, completions, deployment, explain, list, query, report, run, servers,
     subject_worker,
 };
-<<<<<<< HEAD
-use crate::exit::{Exit, STATUSES};
-use crate::output::{self, Color, complain};
-=======
 use crate::exit::{Exit, statuses};
-use crate::output::{Color, complain};
->>>>>>> 05a278eac0c0bd1a49bede98ea3b037f4c3735ba
+use crate::output::{self, Color, complain};
 use crate::shell::Shell;
 
 /// Judges the language-server side of coding agents: language servers by driving them, and what

@@ -132,7 +132,6 @@ impl MutantResult {
             label: None,
             message,
             duration_us: u64::try_from(self.duration.as_micros()).ok(),
-            timed: false,
             expected: red.then(|| "a scenario that fails".to_owned()),
             got: red.then(|| format!("{} cases were run", self.tried)),
             evidence: Vec::new(),
