@@ -118,6 +118,34 @@ fn clauses(text: &mut String, name: &str, ids: &[String]) {
 mod tests {
     use super::*;
 
+    /// A path and a command are copied, and so never broken.
+    #[test]
+    fn every_explanation_fits_80_columns() {
+        let suite = Suite::embedded().unwrap();
+        let clauses = Clauses::embedded().iter().map(|clause| clause.id.clone());
+        let scenarios = suite
+            .cases()
+            .iter()
+            .map(|case| file_of(&case.id).to_owned());
+        let mutants = Mutants::embedded()
+            .iter()
+            .map(|(_, mutant)| mutant.name.clone());
+        let monitors = MONITORS.iter().map(|monitor| monitor.name.to_owned());
+        let all = clauses.chain(scenarios).chain(mutants).chain(monitors);
+        let all: std::collections::BTreeSet<String> = all.collect();
+        for id in all {
+            let text = told(&id, &suite).unwrap();
+            for line in text.lines().filter(|line| line.chars().count() > 80) {
+                let copied = line.trim();
+                let is_copied = copied.starts_with("dsh-conform ")
+                    || copied.starts_with("cargo ")
+                    || !copied.contains(' ')
+                    || copied.split(' ').any(|word| word.chars().count() > 60);
+                assert!(is_copied, "{id}: {line}");
+            }
+        }
+    }
+
     /// Every kind of name, with the suite read once.
     #[test]
     fn every_kind_of_name_is_explained_and_an_unknown_one_suggests_another() {
@@ -180,34 +208,6 @@ mod tests {
         ] {
             let message = told(id, &suite).unwrap_err();
             assert!(message.contains(expected), "{id}: {message}");
-        }
-    }
-
-    /// A path and a command are copied, and so never broken.
-    #[test]
-    fn every_explanation_fits_80_columns() {
-        let suite = Suite::embedded().unwrap();
-        let clauses = Clauses::embedded().iter().map(|clause| clause.id.clone());
-        let scenarios = suite
-            .cases()
-            .iter()
-            .map(|case| file_of(&case.id).to_owned());
-        let mutants = Mutants::embedded()
-            .iter()
-            .map(|(_, mutant)| mutant.name.clone());
-        let monitors = MONITORS.iter().map(|monitor| monitor.name.to_owned());
-        let all = clauses.chain(scenarios).chain(mutants).chain(monitors);
-        let all: std::collections::BTreeSet<String> = all.collect();
-        for id in all {
-            let text = told(&id, &suite).unwrap();
-            for line in text.lines().filter(|line| line.chars().count() > 80) {
-                let copied = line.trim();
-                let is_copied = copied.starts_with("dsh-conform ")
-                    || copied.starts_with("cargo ")
-                    || !copied.contains(' ')
-                    || copied.split(' ').any(|word| word.chars().count() > 60);
-                assert!(is_copied, "{id}: {line}");
-            }
         }
     }
 }

@@ -110,7 +110,9 @@ async fn references_that_are_not_all_there_at_first_are_a_note() {
     assert_eq!(start.kind, StartKind::Cold);
     assert!(start.initialized_us.unwrap() < start.operations[1].first_right_us.unwrap());
     assert!(
-        start.summary.contains("of false empties (findReferences)"),
+        start
+            .summary
+            .contains("of false empty lists (findReferences)"),
         "{}",
         start.summary
     );
