@@ -380,7 +380,7 @@ impl Check<'_> {
                     Some(lsp) => self.ask(lsp.as_ref(), &mut before, findings).await,
                     None => {
                         findings.unmounted =
-                            Some("the runtime has nothing that could be asked".to_owned())
+                            Some("the runtime has nothing that could be asked".to_owned());
                     }
                 }
                 (self.watch)(Step::Ending);

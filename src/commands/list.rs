@@ -213,26 +213,28 @@ struct Unlisted {
 
 /// The scenario files that the filters select, a matrix as one. What cannot be read is told.
 fn scenarios(filters: &[String], form: Form) -> Result<String, Unlisted> {
-    let suite = Suite::embedded().map_err(unlisted)?;
+    let suite = Suite::embedded()?;
     for broken in suite.errors() {
         complain(&broken.to_string());
     }
     scenarios_of(&suite, filters, form)
 }
 
-fn unlisted(error: SuiteError) -> Unlisted {
-    Unlisted {
-        message: error.to_string(),
-        exit: match error {
-            SuiteError::NothingFits { .. } => Exit::NothingSelected,
-            _ => Exit::Usage,
-        },
+impl From<SuiteError> for Unlisted {
+    fn from(error: SuiteError) -> Self {
+        Self {
+            message: error.to_string(),
+            exit: match error {
+                SuiteError::NothingFits { .. } => Exit::NothingSelected,
+                _ => Exit::Usage,
+            },
+        }
     }
 }
 
 fn scenarios_of(suite: &Suite, filters: &[String], form: Form) -> Result<String, Unlisted> {
     let mut files: Vec<(&str, Vec<&Case>)> = Vec::new();
-    for case in suite.select(filters).map_err(unlisted)? {
+    for case in suite.select(filters)? {
         let file = file_of(&case.id);
         match files.last_mut() {
             Some((last, cases)) if *last == file => cases.push(case),
