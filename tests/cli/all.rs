@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
-use dsh_fake_lsp::{Control, FakeServer, Rule, ignore, raw, reply, trap_sigterm};
+use dsh_fake_lsp::{Control, FakeServer, Rule, ignore, reply, trap_sigterm};
 use dsh_reports::{Conclusion, Report, Run};
 use dsh_transcript::EventBody;
 use serde_json::{Value, json};
@@ -229,26 +229,25 @@ fn a_run_is_repeated_by_the_options_it_had() {
 #[test]
 fn what_failed_before_a_bound_was_crossed_has_failed() {
     let desk = Desk::new();
-    let noisy = FakeServer::markers().on(
-        "textDocument/definition",
-        [raw("no frame at all\n"), ignore()],
-    );
-    catalogue(&desk, &[entry("noisy", &noisy)]);
-    let more = ["--server-time", "8", "--budget", "30", "--format", "json"];
-    let report = desk.run(&args(&["noisy"], &more)).ended(1).report();
-    let run = run(&report, "noisy");
+    // The first question is answered with no legal shape, the last one never.
+    let stuck = FakeServer::markers()
+        .on("textDocument/definition", [reply(json!({"uri": 5}))])
+        .on("textDocument/hover", [ignore()]);
+    catalogue(&desk, &[entry("stuck", &stuck)]);
+    let more = ["--server-time", "4", "--budget", "60", "--format", "json"];
+    let report = desk.run(&args(&["stuck"], &more)).ended(1).report();
+    let run = run(&report, "stuck");
     let Conclusion::NotQualified { musts } = &run.conclusion else {
         panic!("{}", run.conclusion);
     };
-    // What is no frame ends the conversation, and so the answers too.
-    assert!(musts.contains(&"QUA-6".to_owned()), "{musts:?}");
+    assert!(musts.contains(&"QUA-7".to_owned()), "{musts:?}");
     assert!(
         !musts.contains(&"QUA-8".to_owned()),
         "the cut ended it: {musts:?}"
     );
     let remarks = run.remarks.join("\n");
     assert!(
-        remarks.contains("It was ended for its time: it came to no end within 8 s; --server-time"),
+        remarks.contains("It was ended for its time: it came to no end within 4 s; --server-time"),
         "{remarks}"
     );
     assert!(remarks.contains("the rest is not known"), "{remarks}");
