@@ -290,7 +290,7 @@ async fn a_server_that_is_silent_until_it_is_configured_is_found() {
             )
             .rule(Rule::on(&method).run([ignore()]));
     }
-    let measuring = Bench::of(&server).budget(Duration::from_millis(1_200));
+    let measuring = Bench::of(&server).budget(Duration::from_millis(3_000));
     let measured = measuring.run().await.run.measured.unwrap();
     assert_eq!(way(&measured, "usual").outcome, PersonaOutcome::Silent);
     assert_eq!(

@@ -59,6 +59,16 @@ fn fixture(name: &str) -> PathBuf {
     path
 }
 
+/// Copies a program in a process of its own: what is open for writing here may be inherited by what
+/// another test starts just now, and a program that is open for writing cannot be started.
+fn copy(program: &str, to: &std::path::Path) {
+    let copied = std::process::Command::new("cp")
+        .arg(fixture(program))
+        .arg(to)
+        .status();
+    assert!(copied.unwrap().success());
+}
+
 impl Bench {
     /// `programs`: (name on PATH, fixture).
     fn new(programs: &[(&str, &str)]) -> Self {
@@ -317,7 +327,7 @@ async fn a_package_can_tell_the_version_without_being_started() {
     std::fs::create_dir_all(&global).unwrap();
     let manifest = r#"{"name": "foo", "version": "3.1.0"}"#;
     std::fs::write(global.join("package.json"), manifest).unwrap();
-    std::fs::copy(fixture("server-fails"), global.join("cli.js")).unwrap();
+    copy("server-fails", &global.join("cli.js"));
     std::os::unix::fs::symlink(global.join("cli.js"), bench.path("bin/foo-server")).unwrap();
     assert_eq!(bench.locate(&entry).await.unwrap().version, "3.1.0");
 }
@@ -353,7 +363,7 @@ async fn the_folder_of_the_installation_is_filled_in_wherever_it_is_named() {
     // One of npm's own folder is as good as one of the cache.
     let modules = bench.path("lib/node_modules/foo");
     std::fs::create_dir_all(&modules).unwrap();
-    std::fs::copy(fixture("server-works"), modules.join("cli.js")).unwrap();
+    copy("server-works", &modules.join("cli.js"));
     std::os::unix::fs::symlink(modules.join("cli.js"), bench.path("tools/foo-server")).unwrap();
     let located = bench.locate(&entry).await.unwrap();
     let lib = bench.path("lib").canonicalize().unwrap();
