@@ -62,7 +62,7 @@ fn report() -> Report {
         ],
     );
     good.operations = vec![timeline("hover", Some(1))];
-    good.peak_memory = Some((300 << 20) - 5);
+    good.peak_memory = Some((300 << 20) + 5);
     good.measured = Some(Measured {
         starts: vec![Start {
             kind: StartKind::Cold,

@@ -148,8 +148,11 @@ pub(super) fn skipped(run: &Run) -> Vec<String> {
     skipped.map(|of| words::skipped(run.kind, of)).collect()
 }
 
-/// The language of the sample, as people write it.
+/// The language that the server is for, or that of the sample, as people write it.
 fn language(run: &Run) -> String {
+    if let Some(language) = &run.subject.language {
+        return shown(language);
+    }
     let Some(sample) = run.sample.as_deref() else {
         return "–".to_owned();
     };
