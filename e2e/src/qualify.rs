@@ -28,13 +28,14 @@ use crate::target::Target;
 const TRIAL: Duration = Duration::from_secs(15);
 /// What a check without a setting may wait besides three times what the answers took with it.
 const WITHOUT: Duration = Duration::from_secs(5);
-/// All trials of one server together take at most so many budgets of a probe.
+/// All trials of one server together take at most so many budgets of a probe, and [`TRIAL`] for
+/// what starts and ends of a server take whatever the budget is.
 const TRIALS: u32 = 4;
 
 /// Checks a server, tries settings of the host where a MUST fails, and says how to mount it.
 ///
 /// The arguments are those of [`check`]. The trials need the failed MUSTs only and take four
-/// budgets at most. With some probes chosen by name, and where the check was given up, nothing is
+/// budgets and a quarter of a minute at most. With some probes chosen by name, and where the check was given up, nothing is
 /// tried.
 pub async fn qualify(
     target: &Target,
@@ -217,7 +218,7 @@ impl Attempt<'_> {
                 if self.cancel.is_cancelled() {
                     return Err(None);
                 }
-                if began.elapsed() > TRIALS * self.options.budget {
+                if began.elapsed() > TRIALS * self.options.budget + TRIAL {
                     vain.push("(no time was left for more)".to_owned());
                     break;
                 }

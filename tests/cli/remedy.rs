@@ -32,14 +32,6 @@ const QUESTIONS: [&str; 4] = [
 ];
 
 async fn qualify(server: &FakeServer, given: impl FnOnce(&mut Target)) -> Checked {
-    qualify_within(BUDGET, server, given).await
-}
-
-async fn qualify_within(
-    budget: Duration,
-    server: &FakeServer,
-    given: impl FnOnce(&mut Target),
-) -> Checked {
     let command = server
         .clone()
         .subcommand("fake-lsp")
@@ -52,7 +44,7 @@ async fn qualify_within(
     given(&mut target);
     let temporary = tempfile::tempdir().unwrap();
     let options = CheckOptions {
-        budget,
+        budget: BUDGET,
         only: Vec::new(),
         keep: false,
         temporary: temporary.path().to_owned(),
@@ -138,9 +130,7 @@ async fn silence_until_the_configuration_is_no_null_has_its_remedy() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_settings_that_help_only_together_are_found_together() {
     let announced = Rule::on("workspace/didChangeConfiguration").when(json!({"settings": {}}));
-    // Two trials come before, and all together have only so many budgets.
-    let budget = Duration::from_millis(2_500);
-    let checked = qualify_within(budget, &deaf_until(announced), |_| ()).await;
+    let checked = qualify(&deaf_until(announced), |_| ()).await;
     assert_eq!(
         settings(&checked),
         ["announceConfiguration: true", "configuration: {}"]
