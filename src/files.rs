@@ -3,8 +3,8 @@
 //! A pipe without anybody at its other end blocks whoever opens it, and keeps a signal from being
 //! acted upon. So none is opened or read here in a way that blocks.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write as _};
 use std::path::Path;
 
 /// Opens a file to be read. A pipe is waited for as long as its writer likes, until this program is
@@ -15,9 +15,47 @@ pub(crate) fn open(path: &Path) -> io::Result<Input> {
     Ok(Input { file, waits })
 }
 
-/// Writes a file anew. A pipe that nobody reads is an error, and nothing that is waited for.
+/// Writes a file anew, the whole of it or nothing: what stood there stays where something fails.
+/// What is no ordinary file is written as it is; a pipe that nobody reads is an error, and nothing
+/// that is waited for.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    imp::write(path, bytes)
+    // A link stays one.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    match path.metadata() {
+        Ok(about) if !about.is_file() => imp::write(&path, bytes),
+        Ok(about) => replace(&path, bytes, Some(about.permissions())),
+        Err(_) => replace(&path, bytes, None),
+    }
+}
+
+/// Puts a new file in the place of `path`. In a folder that takes no new file, the old one is
+/// written.
+fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".dsh-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        // What the user's mask leaves of it, as for any new file.
+        builder.permissions(Permissions::from_mode(0o666));
+    }
+    let mut file = match builder.tempfile_in(folder) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && permissions.is_some() => {
+            return imp::write(path, bytes);
+        }
+        Err(error) => return Err(error),
+    };
+    file.write_all(bytes)?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
+    }
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
 }
 
 /// A file that is read.

@@ -373,7 +373,12 @@ impl Check<'_> {
     /// The orderly life: start, questions, end.
     async fn first(&self, recording: &Arc<RecordingSubprocess>, findings: &mut Findings) {
         (self.watch)(Step::Mounting);
-        let mut before = Snapshot::of(Path::new(self.place.root()));
+        let mut before = match &self.place {
+            // It was started once already.
+            Place::Found { found, .. } => found.before.clone(),
+            _ => None,
+        }
+        .unwrap_or_else(|| Snapshot::of(Path::new(self.place.root())));
         match self.mount(recording).await {
             Ok(runtime) => {
                 match runtime.lsp() {

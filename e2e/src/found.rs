@@ -20,6 +20,7 @@ use dsh_transcript::Recorder;
 use crate::place::At;
 use crate::raw;
 use crate::recording::RecordingSubprocess;
+use crate::snapshot::Snapshot;
 use crate::target::Target;
 pub(crate) use names::{Source, Symbol};
 
@@ -57,6 +58,8 @@ pub struct Found {
     pub at: Vec<At>,
     /// How they were found, or why there are none.
     pub told: String,
+    /// The workspace before the server was asked for its symbols, where it was started for that.
+    pub(crate) before: Option<Snapshot>,
 }
 
 /// Finds places in a workspace: the server is asked for its symbols, in a process of its own whose
@@ -81,7 +84,9 @@ pub(crate) async fn find(
         .map(|source| (source.file.as_str(), source.text.as_str()))
         .collect();
     let mut symbols = Vec::new();
+    let mut before = None;
     if let Some(root) = workspace.to_str().filter(|_| !listed.is_empty()) {
+        before = Some(Snapshot::of(&workspace));
         let recording = Arc::new(RecordingSubprocess::new(subprocess, Recorder::new()));
         let asked = Arc::clone(&recording);
         let answers = raw::symbols(asked, cancel, target, root, &listed, budget).await;
@@ -90,7 +95,8 @@ pub(crate) async fn find(
             symbols.extend(symbols::read(file, result));
         }
     }
-    Some(sources.places(&symbols))
+    let found = sources.places(&symbols);
+    Some(Found { before, ..found })
 }
 
 impl Sources {
@@ -151,7 +157,11 @@ impl Sources {
                 all.join(", ")
             )
         };
-        Found { at, told }
+        Found {
+            at,
+            told,
+            before: None,
+        }
     }
 }
 
@@ -306,6 +316,7 @@ mod tests {
                 told: "There is no identifier in the 1 file with one of the extensions, so there \
                        was nothing to ask about."
                     .to_owned(),
+                before: None,
             }
         );
     }

@@ -228,6 +228,11 @@ impl Attempt<'_> {
                 }
                 let run = self.trial(&changed, vec![probe], budget).await;
                 if run.is_some_and(|run| remedy::holds(&run, probe.clause)) {
+                    // What holds without it as well was not mended by it.
+                    let same = self.without_trial(target, &found, probe, budget).await;
+                    if !trial.is_empty() && same {
+                        return Err(Some(remedy::unsteady(probe.clause)));
+                    }
                     helped = Some(trial);
                     break;
                 }
@@ -243,6 +248,22 @@ impl Attempt<'_> {
             found.extend(helped);
         }
         Ok(found)
+    }
+
+    /// Whether the clause holds with what was found before, and nothing else.
+    async fn without_trial(
+        &self,
+        target: &Target,
+        found: &[Setting],
+        probe: &'static Probe,
+        budget: Duration,
+    ) -> bool {
+        let mut before = target.clone();
+        for setting in found {
+            setting.give(&mut before);
+        }
+        let run = self.trial(&before, vec![probe], budget).await;
+        run.is_some_and(|run| remedy::holds(&run, probe.clause))
     }
 
     /// What the budget leaves time for: it bounds the shutdown too.

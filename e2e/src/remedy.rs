@@ -151,6 +151,15 @@ fn is_stale(events: &[Event]) -> bool {
         .any(|code| matches!(code, -32801 | -32802))
 }
 
+/// What to say where a clause failed at first and holds now, with nothing changed.
+pub(crate) fn unsteady(clause: &str) -> String {
+    format!(
+        "{clause} failed at first and held when it was tried again with nothing changed, so no \
+         setting is advised: the server or the machine is unsteady. Check again, on a machine that \
+         does nothing else."
+    )
+}
+
 /// When `initialize` was answered, from the first event on.
 pub(crate) fn initialized(events: &[Event]) -> Duration {
     let view = View(events);

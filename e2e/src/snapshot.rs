@@ -21,7 +21,7 @@ const CONTENT: u64 = 1 << 20;
 const CONTENTS: u64 = 64 << 20;
 
 /// A folder at one moment.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     root: PathBuf,
     entries: BTreeMap<PathBuf, Entry>,

@@ -101,6 +101,77 @@ fn places_are_found_and_answers_agree_and_repeat() {
     assert_eq!(told(&again.report().runs[0], "Asked at "), places);
 }
 
+/// A server that first does what a shell is told, in the workspace.
+fn behind(shell: &str, server: &FakeServer) -> String {
+    let script = format!("{shell}; exec \"$@\"");
+    let script = shlex::try_quote(&script).unwrap().into_owned();
+    format!("sh -c {script} sh {}", typed(server))
+}
+
+/// Its first start is the one that is asked for symbols.
+#[test]
+fn what_a_server_writes_before_anything_is_judged_is_noticed() {
+    let desk = Desk::new();
+    desk.sample("main.fake", "use-area");
+    let command = behind("echo > cache.txt", &FakeServer::markers());
+    let said = desk.run(&[
+        "check",
+        "--command",
+        &command,
+        "--ext",
+        ".fake=fake",
+        "--workspace",
+        "workspace",
+        "--only",
+        "QUA-19",
+        "--format",
+        "json",
+    ]);
+    let run = run(&said);
+    assert_eq!(verdict(&run, "QUA-19"), Verdict::Note);
+    let case = run.cases.iter().find(|case| case.id == "QUA-19").unwrap();
+    assert!(case.message.contains("added cache.txt"), "{}", case.message);
+}
+
+/// Settings are not praised for what goes away by itself.
+#[test]
+fn a_server_that_works_at_the_second_try_is_given_no_setting() {
+    let desk = Desk::new();
+    let (_, place) = desk.sample("main.fake", "use-area");
+    let first_fails = "echo >> ../starts; [ $(wc -l < ../starts) -gt 1 ] || exec sleep 60";
+    let command = behind(first_fails, &FakeServer::markers());
+    let said = desk.run(&[
+        "check",
+        "--command",
+        &command,
+        "--ext",
+        ".fake=fake",
+        "--workspace",
+        "workspace",
+        "--at",
+        &place,
+        "--budget",
+        "2",
+        "--measure",
+        "no",
+        "--format",
+        "json",
+    ]);
+    let run = run(&said.ended(1));
+    let Conclusion::NotQualified { musts } = &run.conclusion else {
+        panic!("{}", run.conclusion);
+    };
+    assert_eq!(musts, &["QUA-1"]);
+    told(
+        &run,
+        "QUA-1 failed at first and held when it was tried again",
+    );
+    assert_eq!(
+        run.remedy.as_ref().map(|remedy| remedy.settings.len()),
+        None
+    );
+}
+
 #[test]
 fn the_servers_own_symbols_say_where() {
     let desk = Desk::new();

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::envelope::{Envelope, Id};
 use crate::raw::Raw;
 use crate::strict::{Body, Deviation, Malformed, WireFrame};
+use crate::surrogates;
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -320,12 +321,18 @@ impl Frame {
         matches!(self.envelope, Envelope::Notification { .. })
     }
 
-    /// The body as JSON, where it is JSON and was kept whole.
+    /// The body as JSON, where it is JSON and was kept whole. A half of a surrogate pair, which no
+    /// string here can hold, is U+FFFD.
     pub fn json(&self) -> Option<Value> {
         if self.cut.is_some() {
             return None;
         }
-        serde_json::from_slice(&self.body).ok()
+        serde_json::from_slice(&self.body)
+            .or_else(|error| match surrogates::replaced(&self.body) {
+                Some(body) => serde_json::from_slice(&body),
+                None => Err(error),
+            })
+            .ok()
     }
 
     /// A value inside the body by JSON pointer, such as `/params/textDocument/uri`.

@@ -35,6 +35,7 @@ pub mod jsonl;
 mod raw;
 mod recorder;
 pub mod strict;
+mod surrogates;
 mod tap;
 mod view;
 

@@ -1,11 +1,11 @@
 //! Reading, comparing and writing the baseline of a check.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use dsh_reports::{Baseline, Report, Run};
 
 use super::Args;
+use crate::files;
 use crate::output::complain;
 use crate::shell::{Shell, read_text};
 
@@ -107,13 +107,7 @@ impl Kept {
     /// Writes the whole file or nothing of it.
     fn write(&self) -> Result<(), String> {
         let text = self.baseline.render().map_err(|error| error.to_string())?;
-        let write = || -> std::io::Result<()> {
-            let mut file = tempfile::NamedTempFile::new_in(folder(&self.path))?;
-            file.write_all(text.as_bytes())?;
-            file.persist(&self.path)?;
-            Ok(())
-        };
-        write().map_err(|error| error.to_string())
+        files::write(&self.path, text.as_bytes()).map_err(|error| error.to_string())
     }
 
     /// Whether a run that was accepted counts as done, whatever it found.
