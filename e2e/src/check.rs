@@ -664,7 +664,11 @@ impl Check<'_> {
                 // What an interruption kept from being seen is not judged at all.
                 let judged = judge(probe, &seen);
                 cases.extend(judged.into_iter().filter(|case| {
-                    !interrupted || case.verdict != dsh_reports::Verdict::Untestable
+                    !interrupted
+                        || !matches!(
+                            case.verdict,
+                            dsh_reports::Verdict::Untestable | dsh_reports::Verdict::Timeout
+                        )
                 }));
             }
         }

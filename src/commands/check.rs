@@ -223,6 +223,7 @@ impl Checker {
         };
         let listed = server.clone();
         let reproduce = server.reproduce(&self.shell, &self.args);
+        let surprises = server.surprises();
         let (target, ground) = match server {
             selection::Server::Ready(target, ground) => (*target, ground),
             selection::Server::Listed { entry, ground } => {
@@ -264,11 +265,14 @@ impl Checker {
         match Box::pin(dsh_e2e::measured(check)).await {
             (Ok(mut checked), spent) => {
                 checked.run.overhead_us = Some(spent.busy_us);
+                checked.run.surprises = surprises;
                 checked.run.peak_memory = limit.warden.peak();
                 limit.told(&mut checked.run);
                 Ok(Some(Done {
                     checked,
-                    key: limit.crossed().is_none().then_some(key),
+                    // Neither is what the server comes to when it is left alone.
+                    key: (limit.crossed().is_none() && !self.interruption.cancel.is_cancelled())
+                        .then_some(key),
                     taken_over: false,
                 }))
             }

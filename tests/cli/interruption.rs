@@ -123,6 +123,9 @@ async fn ctrl_c_during_the_handshake_leaves_nothing() {
     let (status, said, _desk) = checked.end();
     assert_eq!(status, Some(130), "{said}");
     assert!(!is_alive(pid));
+    // That it was not answered any more is no fault of the server's.
+    assert!(said.contains("INTERRUPTED"), "{said}");
+    assert!(!said.contains("NOT QUALIFIED"), "{said}");
 }
 
 /// Sends the signal in the middle of a question, and gives what the program said.

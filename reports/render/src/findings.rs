@@ -5,6 +5,7 @@ use crate::measured::{
     Cycles, CyclesKind, Edge, Ending, Measured, Overlay, Persona, PersonaOutcome, Remedy,
     StartKind, TextSource,
 };
+use crate::model::Surprise;
 use crate::text::duration;
 
 /// The name of the way that others are compared with.
@@ -80,6 +81,17 @@ pub(crate) fn remedy(remedy: &Remedy) -> Vec<(&'static str, String)> {
     if let Some(timeout) = remedy.timeout_ms {
         found.push(("timeoutMs", timeout.to_string()));
     }
+    found
+}
+
+/// What the server is known for, each with what helps.
+pub(crate) fn surprises(surprises: &[Surprise]) -> Vec<(&'static str, String)> {
+    let told = surprises.iter().map(|surprise| match &surprise.remedy {
+        Some(remedy) => format!("{} What helps: {remedy}", surprise.what.trim_end()),
+        None => surprise.what.trim_end().to_owned(),
+    });
+    let mut found = Vec::new();
+    listed(&mut found, "surprises", told);
     found
 }
 

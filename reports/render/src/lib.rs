@@ -44,7 +44,7 @@ pub use merge::{MergeError, gather, merge, missing_shards};
 pub use model::{
     Case, ClauseCoverage, ClauseRef, Count, Division, Evidence, FORMAT, Heard, OperationTimeline,
     Origin, Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped,
-    Stale, Subject, SubjectKind, Tool, Totals, TranscriptRef, Watch,
+    Stale, Subject, SubjectKind, Surprise, Tool, Totals, TranscriptRef, Watch,
 };
 pub use page::{PageError, render_page};
 pub use portable::portable;

@@ -117,7 +117,12 @@ fn measured(out: &mut String, run: &Run) {
         .as_ref()
         .map(findings::remedy)
         .unwrap_or_default();
-    for (title, found) in [("measured", measured), ("remedy", remedy)] {
+    let known = findings::surprises(&run.surprises);
+    for (title, found) in [
+        ("measured", measured),
+        ("remedy", remedy),
+        ("known of it", known),
+    ] {
         if found.is_empty() {
             continue;
         }

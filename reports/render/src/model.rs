@@ -143,6 +143,21 @@ pub struct Run {
     /// Things to know that no clause is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// What the catalogue knows the server to do that surprises a client, whether or not this run
+    /// saw it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub surprises: Vec<Surprise>,
+}
+
+/// Something that a client has to expect of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Surprise {
+    /// What happens.
+    pub what: String,
+    /// What helps, where something does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
 }
 
 /// What a run is to find out.
@@ -604,6 +619,7 @@ impl Run {
             transcript: None,
             reproduce: None,
             remarks: Vec::new(),
+            surprises: Vec::new(),
         }
     }
 

@@ -158,7 +158,12 @@ impl Sheet<'_> {
             .as_ref()
             .map(findings::remedy)
             .unwrap_or_default();
-        for (title, found) in [("measured", measured), ("remedy", remedy)] {
+        let known = findings::surprises(&run.surprises);
+        for (title, found) in [
+            ("measured", measured),
+            ("remedy", remedy),
+            ("known of it", known),
+        ] {
             if found.is_empty() {
                 continue;
             }

@@ -2,8 +2,9 @@
 
 use dsh_reports::{
     Case, Conclusion, Cycles, CyclesKind, FORMAT, Heard, Level, Measured, OperationTimeline,
-    Platform, Report, Run, Selection, Start, StartKind, Subject, SubjectKind, Tool, Verdict,
-    render_markdown, render_matrix, render_overview, render_summary,
+    Platform, Report, Run, Selection, Start, StartKind, Subject, SubjectKind, Surprise,
+    TextOptions, Tool, Verdict, render_markdown, render_matrix, render_overview, render_page,
+    render_summary, render_text,
 };
 
 fn server(name: &str, cases: &[(&str, Level, Verdict)]) -> Run {
@@ -189,4 +190,42 @@ fn on_a_terminal_each_has_one_line_of_80_columns() {
         "{text}"
     );
     assert!(text.contains("QUALIFIED, 1 note"), "{text}");
+}
+
+/// What the catalogue knows of a server is told in each form that people read.
+#[test]
+fn what_surprises_is_told_with_what_helps() {
+    let mut run = Run::new(Subject::named(SubjectKind::Server, "foo"));
+    run.surprises = vec![
+        Surprise {
+            what: "It answers from the last build.\n".to_owned(),
+            remedy: Some("Build first.".to_owned()),
+        },
+        Surprise {
+            what: "It is <odd>.".to_owned(),
+            remedy: None,
+        },
+    ];
+    let report = Report {
+        runs: vec![run],
+        ..report()
+    };
+    let text = render_text(&report, TextOptions::default());
+    assert!(text.contains("known of it\n"), "{text}");
+    for line in [
+        "surprises   It answers from the last build. What helps: Build first.",
+        "It is <odd>.",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    let markdown = render_markdown(&report);
+    assert!(
+        markdown
+            .contains("- surprises: `It answers from the last build. What helps: Build first.`"),
+        "{markdown}"
+    );
+    let page = render_page(std::slice::from_ref(&report)).unwrap();
+    let page = &page[page.find("What surprises").unwrap()..];
+    assert!(page.contains("It answers from the last build. What helps: Build first."));
+    assert!(page.contains("It is &#60;odd&#62;.") || page.contains("It is &lt;odd&gt;."));
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dsh_e2e::catalogue::{Catalogue, Entry};
 use dsh_e2e::samples::{self, Sample};
 use dsh_e2e::{At, Ground, Probe, Target, probe_of};
-use dsh_reports::Division;
+use dsh_reports::{Division, Surprise};
 use dsh_scenarios::Clauses;
 
 use super::Args;
@@ -248,6 +248,18 @@ impl Server {
             Self::Ready(..) => None,
             Self::Listed { entry, .. } => entry.memory_mb,
         }
+    }
+
+    /// What the catalogue knows of it.
+    pub(super) fn surprises(&self) -> Vec<Surprise> {
+        let Self::Listed { entry, .. } = self else {
+            return Vec::new();
+        };
+        let told = entry.surprises.iter().map(|surprise| Surprise {
+            what: surprise.what.trim_end().to_owned(),
+            remedy: surprise.remedy.clone(),
+        });
+        told.collect()
     }
 
     /// The command that checks this server alone, in the same way: with what decides where the

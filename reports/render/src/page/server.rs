@@ -9,6 +9,7 @@ use super::measured::{Table, tables};
 use super::readiness::{Ready, StartView, kinds, ready, starts};
 use super::text::{bytes, shown};
 use super::{Badge, Fact, Source, badge, made_by, platform};
+use crate::findings;
 use crate::measured::Measured;
 use crate::measured::most_memory;
 use crate::model::{Origin, Run};
@@ -35,6 +36,7 @@ pub(super) struct Server {
     pub(super) cycles: Vec<CyclesView>,
     pub(super) tables: Vec<Table>,
     pub(super) remarks: Vec<String>,
+    pub(super) surprises: Vec<String>,
     pub(super) stale: Vec<String>,
     pub(super) remedy: Option<RemedyView>,
     pub(super) groups: Vec<Group>,
@@ -121,6 +123,10 @@ pub(super) fn server(source: Source<'_>, ids: &mut Ids) -> Server {
         cycles: measured.cycles.iter().map(cycles).collect(),
         tables: tables(measured),
         remarks: run.remarks.iter().map(|of| shown(of)).collect(),
+        surprises: findings::surprises(&run.surprises)
+            .iter()
+            .map(|(_, told)| shown(told))
+            .collect(),
         stale: run
             .stale
             .iter()
