@@ -67,7 +67,7 @@ class Server:
                 while frame:
                     frame = frame[self.process.stdin.write(frame):]
             except (OSError, ValueError):
-                return self.die("its stdin is closed")
+                return self.lose_input()
 
     def written(self, seconds):
         """Whether all that was sent so far has been written by then."""
@@ -111,8 +111,13 @@ class Server:
         while not self.closing and not self.dead and not poll.poll(100):
             pass
         if not self.closing and not self.dead:
-            self.die("its stdin is closed")
+            self.lose_input()
             self.kill()
+
+    def lose_input(self):
+        """It may have answered before: what is in its stdout already is taken first."""
+        self.threads[0].join(0.2)
+        self.die("its stdin is closed")
 
     def watch_life(self):
         """Notices a process that is dead although a child of its own holds its stdout."""
