@@ -24,15 +24,10 @@ impl Artifacts {
                 folder: PathBuf::from(FOLDER),
                 file: None,
             },
-            Some(path) if (path.extension().is_some() || path.exists()) && !path.is_dir() => {
-                let folder = path
-                    .parent()
-                    .filter(|parent| !parent.as_os_str().is_empty());
-                Self {
-                    folder: folder.map_or_else(|| PathBuf::from("."), Path::to_path_buf),
-                    file: Some(path.to_path_buf()),
-                }
-            }
+            Some(path) if (path.extension().is_some() || path.exists()) && !path.is_dir() => Self {
+                folder: files::folder(path).to_path_buf(),
+                file: Some(path.to_path_buf()),
+            },
             Some(path) => Self {
                 folder: path.to_path_buf(),
                 file: None,

@@ -28,13 +28,16 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
+/// The folder of a file; that of a bare name is the working directory.
+pub(crate) fn folder(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
 /// Puts a new file in the place of `path`. In a folder that takes no new file, the old one is
 /// written.
 fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".dsh-").suffix(".tmp");
     #[cfg(unix)]
@@ -43,7 +46,7 @@ fn replace(path: &Path, bytes: &[u8], permissions: Option<Permissions>) -> io::R
         // What the user's mask leaves of it, as for any new file.
         builder.permissions(Permissions::from_mode(0o666));
     }
-    let mut file = match builder.tempfile_in(folder) {
+    let mut file = match builder.tempfile_in(folder(path)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && permissions.is_some() => {
             return imp::write(path, bytes);

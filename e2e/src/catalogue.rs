@@ -17,7 +17,7 @@ use crate::samples::Sample;
 pub(crate) use entry::INSTALL;
 pub use entry::{
     CargoRecipe, Entry, EntryRemedy, Launch, NpmRecipe, PathRecipe, Platform, PypiRecipe, Recipe,
-    RecipeKind, RustupRecipe, Surprise, SystemRecipe, VersionProbe, Versions,
+    RecipeKind, RustupRecipe, SystemRecipe, VersionProbe, Versions,
 };
 pub use own::{CONFIG, Opener, OwnFile};
 

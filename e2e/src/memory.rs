@@ -41,11 +41,9 @@ impl ProcessTable {
         Self(pids.iter().filter_map(read).collect())
     }
 
-    /// The memory of the trees of these leaders, in bytes. Pages that processes share count for
-    /// each of them.
-    pub fn resident(&self, leaders: &[u32]) -> u64 {
-        let members = self.members(leaders);
-        let pages = self.0.iter().filter(|one| members.contains(&one.pid));
+    /// The memory of these processes, in bytes. Pages that they share count for each of them.
+    fn sum_of(&self, pids: &BTreeSet<u32>) -> u64 {
+        let pages = self.0.iter().filter(|one| pids.contains(&one.pid));
         pages.map(|one| one.pages).sum::<u64>() * page()
     }
 
@@ -76,6 +74,24 @@ impl ProcessTable {
             }
         }
         members
+    }
+}
+
+/// The processes that belonged to some trees when they were looked for last. To find them takes a
+/// look at every process of the machine, to look at them again does not.
+#[derive(Debug, Default)]
+pub(crate) struct Members(BTreeSet<u32>);
+
+impl Members {
+    /// The memory of the trees of these leaders, in bytes. With a table who belongs to them is found
+    /// anew; without one the leaders and those that were found last are looked at.
+    pub(crate) fn look(&mut self, leaders: &[u32], table: Option<&ProcessTable>) -> u64 {
+        if let Some(table) = table {
+            self.0 = table.members(leaders);
+            return table.sum_of(&self.0);
+        }
+        self.0.extend(leaders);
+        ProcessTable::read_some(&self.0).sum()
     }
 }
 
@@ -165,9 +181,10 @@ mod tests {
             process(7, 1, 5, 16),
             process(8, 1, 8, 1000),
         ]);
-        assert_eq!(table.resident(&[5]), 31 * page());
-        assert_eq!(table.resident(&[5, 8]), 1031 * page());
-        assert_eq!(table.resident(&[]), 0);
+        let resident = |leaders: &[u32]| Members::default().look(leaders, Some(&table));
+        assert_eq!(resident(&[5]), 31 * page());
+        assert_eq!(resident(&[5, 8]), 1031 * page());
+        assert_eq!(resident(&[]), 0);
         assert_eq!(table.members(&[5]), BTreeSet::from([3, 5, 6, 7, 9]));
         assert_eq!(table.members(&[99]), BTreeSet::new());
     }
@@ -183,7 +200,7 @@ mod tests {
     #[test]
     fn this_process_is_in_the_table() {
         let table = ProcessTable::read().unwrap();
-        let own = table.resident(&[std::process::id()]);
+        let own = Members::default().look(&[std::process::id()], Some(&table));
         assert!(own > 1 << 20, "{own}");
         let again = ProcessTable::read_some(&BTreeSet::from([std::process::id(), 0]));
         assert!(again.sum() > 1 << 20);

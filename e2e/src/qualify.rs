@@ -222,15 +222,11 @@ impl Attempt<'_> {
                     vain.push("(no time was left for more)".to_owned());
                     break;
                 }
-                let mut changed = target.clone();
-                for setting in found.iter().chain(&trial) {
-                    setting.give(&mut changed);
-                }
-                let run = self.trial(&changed, vec![probe], budget).await;
-                if run.is_some_and(|run| remedy::holds(&run, probe.clause)) {
+                let given: Vec<&Setting> = found.iter().chain(&trial).collect();
+                if self.holds_with(target, &given, probe, budget).await {
+                    let before = &given[..found.len()];
                     // What holds without it as well was not mended by it.
-                    let same = self.without_trial(target, &found, probe, budget).await;
-                    if !trial.is_empty() && same {
+                    if !trial.is_empty() && self.holds_with(target, before, probe, budget).await {
                         return Err(Some(remedy::unsteady(probe.clause)));
                     }
                     helped = Some(trial);
@@ -250,19 +246,19 @@ impl Attempt<'_> {
         Ok(found)
     }
 
-    /// Whether the clause holds with what was found before, and nothing else.
-    async fn without_trial(
+    /// Whether the clause of a probe holds with these settings.
+    async fn holds_with(
         &self,
         target: &Target,
-        found: &[Setting],
+        settings: &[&Setting],
         probe: &'static Probe,
         budget: Duration,
     ) -> bool {
-        let mut before = target.clone();
-        for setting in found {
-            setting.give(&mut before);
+        let mut changed = target.clone();
+        for setting in settings {
+            setting.give(&mut changed);
         }
-        let run = self.trial(&before, vec![probe], budget).await;
+        let run = self.trial(&changed, vec![probe], budget).await;
         run.is_some_and(|run| remedy::holds(&run, probe.clause))
     }
 

@@ -1,17 +1,15 @@
 //! The processes of a server as the system shows them: how much memory they hold, and stopping
 //! them for a moment.
 
-use std::collections::BTreeSet;
-
-use crate::memory::ProcessTable;
+use crate::memory::{Members, ProcessTable};
 
 /// Resident memory of a process and of everything that descends from it or is in its group, looked
-/// at over and over. Who belongs to it is found anew every few times only: that takes a look at
-/// every process of the machine, which costs more than a question to a server.
+/// at over and over. Who belongs to it is found anew every few times only, since that costs more
+/// than a question to a server.
 #[derive(Debug, Default)]
 pub(crate) struct Resident {
     leader: u32,
-    members: BTreeSet<u32>,
+    members: Members,
     looks: usize,
 }
 
@@ -21,16 +19,15 @@ const SURVEY: usize = 5;
 impl Resident {
     /// The bytes that the tree of this leader holds now; none where the system does not tell.
     pub(crate) fn look(&mut self, leader: u32) -> Option<u64> {
-        let bytes = if self.leader != leader || self.looks.is_multiple_of(SURVEY) {
-            let table = ProcessTable::read().ok()?;
-            self.members = table.members(&[leader]);
-            if self.leader != leader {
-                (self.leader, self.looks) = (leader, 0);
-            }
-            table.resident(&[leader])
+        if self.leader != leader {
+            (self.leader, self.looks) = (leader, 0);
+        }
+        let table = if self.looks.is_multiple_of(SURVEY) {
+            Some(ProcessTable::read().ok()?)
         } else {
-            ProcessTable::read_some(&self.members).sum()
+            None
         };
+        let bytes = self.members.look(&[leader], table.as_ref());
         self.looks += 1;
         (bytes > 0).then_some(bytes)
     }

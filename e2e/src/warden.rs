@@ -4,7 +4,7 @@
 //! It stands in for another provider and hands everything on unchanged. Unlike the recording it
 //! judges nothing: it is for whoever runs a check and must not be outlived by it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use dsh_harness::kernel::{Cancel, ExecutionWorld};
 use dsh_harness::subprocess::{ChildProcess, ResolveError, SpawnError, SpawnSpec, Subprocess};
 
-use crate::memory::ProcessTable;
+use crate::memory::{Members, ProcessTable};
 use crate::started::Started;
 
 /// Wraps another provider and remembers the processes that were started through it.
@@ -24,8 +24,7 @@ pub struct Warden {
     /// Why nothing more may be started.
     closed: OnceLock<String>,
     peak: AtomicU64,
-    /// The processes that belonged to the trees when they were looked for last.
-    members: Mutex<BTreeSet<u32>>,
+    members: Mutex<Members>,
 }
 
 impl Warden {
@@ -47,16 +46,10 @@ impl Warden {
         let leaders = self.started.alive();
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         if leaders.is_empty() {
-            members.clear();
+            *members = Members::default();
             return 0;
         }
-        let resident = if let Some(table) = table {
-            *members = table.members(&leaders);
-            table.resident(&leaders)
-        } else {
-            members.extend(&leaders);
-            ProcessTable::read_some(&members).sum()
-        };
+        let resident = members.look(&leaders, table);
         self.peak.fetch_max(resident, Ordering::Relaxed);
         resident
     }

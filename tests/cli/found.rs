@@ -10,8 +10,12 @@ use serde_json::{Value, json};
 use crate::support::{Desk, Said, typed};
 
 fn check(desk: &Desk, server: &FakeServer, workspace: &str, more: &[&str]) -> Said {
-    let command = typed(server);
-    let mut args = vec!["check", "--command", &command, "--ext", ".fake=fake"];
+    check_by(desk, &typed(server), workspace, more)
+}
+
+/// The same with a server that is started in another way.
+fn check_by(desk: &Desk, command: &str, workspace: &str, more: &[&str]) -> Said {
+    let mut args = vec!["check", "--command", command, "--ext", ".fake=fake"];
     args.extend(["--workspace", workspace, "--measure", "no"]);
     args.extend(more);
     desk.run(&args)
@@ -114,19 +118,8 @@ fn what_a_server_writes_before_anything_is_judged_is_noticed() {
     let desk = Desk::new();
     desk.sample("main.fake", "use-area");
     let command = behind("echo > cache.txt", &FakeServer::markers());
-    let said = desk.run(&[
-        "check",
-        "--command",
-        &command,
-        "--ext",
-        ".fake=fake",
-        "--workspace",
-        "workspace",
-        "--only",
-        "QUA-19",
-        "--format",
-        "json",
-    ]);
+    let more = ["--only", "QUA-19", "--format", "json"];
+    let said = check_by(&desk, &command, "workspace", &more);
     let run = run(&said);
     assert_eq!(verdict(&run, "QUA-19"), Verdict::Note);
     let case = run.cases.iter().find(|case| case.id == "QUA-19").unwrap();
@@ -140,23 +133,8 @@ fn a_server_that_works_at_the_second_try_is_given_no_setting() {
     let (_, place) = desk.sample("main.fake", "use-area");
     let first_fails = "echo >> ../starts; [ $(wc -l < ../starts) -gt 1 ] || exec sleep 60";
     let command = behind(first_fails, &FakeServer::markers());
-    let said = desk.run(&[
-        "check",
-        "--command",
-        &command,
-        "--ext",
-        ".fake=fake",
-        "--workspace",
-        "workspace",
-        "--at",
-        &place,
-        "--budget",
-        "2",
-        "--measure",
-        "no",
-        "--format",
-        "json",
-    ]);
+    let more = ["--at", &place, "--budget", "2", "--format", "json"];
+    let said = check_by(&desk, &command, "workspace", &more);
     let run = run(&said.ended(1));
     let Conclusion::NotQualified { musts } = &run.conclusion else {
         panic!("{}", run.conclusion);

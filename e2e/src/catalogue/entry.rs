@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use dsh_reports::Surprise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -164,17 +165,6 @@ pub struct VersionProbe {
     /// nothing is started, and the version is the one in the package's manifest. Stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-}
-
-/// Something a client should expect of this server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Surprise {
-    /// What happens.
-    pub what: String,
-    /// What helps, where something does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
 }
 
 /// A platform a recipe is for.

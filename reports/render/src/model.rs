@@ -149,7 +149,7 @@ pub struct Run {
     pub surprises: Vec<Surprise>,
 }
 
-/// Something that a client has to expect of a server.
+/// Something a client should expect of this server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Surprise {

@@ -121,15 +121,9 @@ impl Kept {
     }
 }
 
-fn folder(path: &Path) -> &Path {
-    path.parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-        .unwrap_or(Path::new("."))
-}
-
 /// That the file can be written is found out before anything is started.
 fn writable(path: &Path) -> Result<(), String> {
-    let folder = folder(path);
+    let folder = files::folder(path);
     if !folder.is_dir() {
         return Err(format!("there is no folder {}", folder.display()));
     }

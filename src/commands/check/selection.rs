@@ -252,14 +252,10 @@ impl Server {
 
     /// What the catalogue knows of it.
     pub(super) fn surprises(&self) -> Vec<Surprise> {
-        let Self::Listed { entry, .. } = self else {
-            return Vec::new();
-        };
-        let told = entry.surprises.iter().map(|surprise| Surprise {
-            what: surprise.what.trim_end().to_owned(),
-            remedy: surprise.remedy.clone(),
-        });
-        told.collect()
+        match self {
+            Self::Listed { entry, .. } => entry.surprises.clone(),
+            Self::Ready(..) => Vec::new(),
+        }
     }
 
     /// The command that checks this server alone, in the same way: with what decides where the
