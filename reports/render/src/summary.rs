@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use crate::conclusion::Conclusion;
 use crate::layout::visible;
 use crate::markdown::code;
-use crate::measured::{CyclesKind, StartKind};
-use crate::measured::{most_memory, steady_us};
-use crate::model::{OperationTimeline, Report, Run, RunKind, SubjectKind};
+use crate::measured::{CyclesKind, Ready, most_memory};
+use crate::model::{Report, Run, RunKind, SubjectKind};
+use crate::size::bytes;
 use crate::text::duration;
 use crate::verdict::Verdict;
 use crate::words;
@@ -51,7 +51,7 @@ pub fn render_summary(report: &Report) -> String {
             words_of(&run.conclusion).to_owned(),
             ready(run),
             p50(run).map_or_else(nothing, duration),
-            most_memory(run).map_or_else(nothing, mebibytes),
+            most_memory(run).map_or_else(nothing, bytes),
             notes(run),
         ];
         let _ = writeln!(out, "| {} |", cells.join(" | "));
@@ -154,28 +154,13 @@ fn words_of(conclusion: &Conclusion) -> &'static str {
     }
 }
 
-/// How long after a cold start every operation that the server has was right, and stayed so.
+/// How long after a cold start every question is answered rightly, in words.
 fn ready(run: &Run) -> String {
-    let starts = run.measured.iter().flat_map(|measured| &measured.starts);
-    let cold = starts.clone().find(|start| start.kind == StartKind::Cold);
-    let operations: &[OperationTimeline] = match cold {
-        Some(start) => &start.operations,
-        None => &run.operations,
-    };
-    let mut last = None;
-    for operation in operations {
-        if operation.asked == 0 {
-            continue;
-        }
-        match steady_us(operation) {
-            Some(at) => last = last.max(Some(at)),
-            None if run.sample.is_some() => {
-                return format!("no right {}", plain(&operation.operation));
-            }
-            None => return nothing(),
-        }
+    match Ready::of(run) {
+        Ready::After(us) => duration(us),
+        Ready::Never(operation) => format!("no right {}", plain(operation)),
+        Ready::Unknown => nothing(),
     }
-    last.map_or_else(nothing, duration)
 }
 
 fn p50(run: &Run) -> Option<u64> {
@@ -184,10 +169,6 @@ fn p50(run: &Run) -> Option<u64> {
         .iter()
         .find(|cycles| cycles.kind == CyclesKind::SameText);
     same.map(|cycles| cycles.p50_us)
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
 }
 
 /// What to know: the clauses that do not hold, the settings that help, why nothing can be said.

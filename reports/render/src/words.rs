@@ -165,6 +165,33 @@ pub(crate) fn not_judged(run: &Run) -> Vec<(&str, Vec<&str>)> {
     by_reason
 }
 
+/// What a clause that servers are qualified by asks for, in a few words, for the head of a column.
+pub(crate) fn clause_title(clause: &str) -> Option<&'static str> {
+    const TITLES: [&str; 19] = [
+        "starts",
+        "UTF-16 columns",
+        "opens, closes",
+        "known answers",
+        "text opened anew",
+        "clean stdout",
+        "legal shapes",
+        "ends, with all",
+        "exit code 0",
+        "cancellation",
+        "four operations",
+        "behind an emoji",
+        "odd paths",
+        "all references",
+        "fifty in a row",
+        "replaced",
+        "no settings",
+        "change on disk",
+        "writes nothing",
+    ];
+    let number: usize = clause.strip_prefix("QUA-")?.parse().ok()?;
+    TITLES.get(number.checked_sub(1)?).copied()
+}
+
 /// Clause ids in a row, three or more neighbours as a range: `CAN-1, CAN-3…6`.
 pub(crate) fn clauses<S: AsRef<str>>(ids: &[S]) -> String {
     fn parts(id: &str) -> Option<(&str, u32)> {

@@ -1,10 +1,12 @@
 //! What was measured of a server beside readiness and rounds, as tables.
 
 use super::readiness::kind;
-use super::text::{bytes, shown};
+use super::text::shown;
 use crate::measured::{Ending, Measured, PersonaOutcome, TextSource};
+use crate::size::bytes;
 use crate::text::duration;
 use crate::trajectory::text::grouped;
+use crate::ways;
 
 /// The most rows of one table.
 const MOST: usize = 500;
@@ -14,6 +16,8 @@ pub(super) struct Finding {
     pub(super) class: &'static str,
     pub(super) mark: &'static str,
     pub(super) text: String,
+    /// What helps against it.
+    pub(super) helps: Option<&'static str>,
 }
 
 impl Finding {
@@ -22,6 +26,7 @@ impl Finding {
             class: look.0,
             mark: look.1,
             text: text.into(),
+            helps: None,
         }
     }
 }
@@ -83,7 +88,8 @@ pub(super) fn tables(measured: &Measured) -> Vec<Table> {
 fn personas(measured: &Measured) -> Table {
     Table {
         heading: "Ways for a client to behave",
-        about: "The same questions, asked by clients that differ in one thing.",
+        about: "The same questions, asked by clients that differ in one thing; where one fails, what a \
+                client has to do.",
         heads: vec!["The client", "What came of it", "First right answer"],
         more: 0,
         wide: true,
@@ -104,7 +110,9 @@ fn personas(measured: &Measured) -> Table {
                 let right = persona
                     .first_right_us
                     .map_or_else(|| "–".to_owned(), duration);
-                let cells = vec![Finding::new(look, outcome), Finding::new(PLAIN, right)];
+                let mut came = Finding::new(look, outcome);
+                came.helps = ways::advice(persona, &measured.personas);
+                let cells = vec![came, Finding::new(PLAIN, right)];
                 Row {
                     about: shown(&persona.summary),
                     ..Row::new(&persona.name, cells)
