@@ -33,6 +33,9 @@ use crate::verdict::Verdict;
 use crate::words;
 
 const STYLE: &str = include_str!("../templates/page.css");
+/// The most names of what is set in one setting.
+const NAMES: usize = 4;
+
 /// The most characters of a reason that stand beside a verdict.
 const REASON: usize = 80;
 
@@ -227,13 +230,25 @@ fn facts(sources: &[Source<'_>]) -> Vec<Fact> {
         .collect();
     dates.sort_unstable();
     match (dates.first(), dates.last()) {
-        (Some(first), Some(last)) if first == last => facts.push(Fact::new("Date", first)),
+        (Some(first), Some(last)) if first == last => facts.push(Fact::new("Date", &moment(first))),
         (Some(first), Some(last)) => {
-            facts.push(Fact::new("Dates", &format!("{first} to {last}")));
+            facts.push(Fact::new(
+                "Dates",
+                &format!("{} to {}", moment(first), moment(last)),
+            ));
         }
         _ => {}
     }
     facts
+}
+
+/// A moment as people write it: `2026-11-30T20:59:21Z` to the minute; anything else as it is.
+fn moment(date: &str) -> String {
+    let bare = date.strip_suffix('Z').and_then(|date| date.split_once('T'));
+    match bare.map(|(day, time)| (day, time.rsplit_once(':'))) {
+        Some((day, Some((time, _)))) => format!("{day} {time} UTC"),
+        _ => date.to_owned(),
+    }
 }
 
 fn made_by(report: &Report) -> String {
@@ -298,15 +313,40 @@ fn answer(servers: &[Server]) -> Option<Answer> {
     })
 }
 
-/// Settings in a few words: of one with a long value the name, since the whole stands with the
-/// server itself.
+/// Settings in a few words: of one with a long value the names in it that are set, since the whole
+/// stands with the server itself.
 fn named(settings: &[String]) -> String {
     const LONG: usize = 40;
-    let short = |setting: &String| match setting.split_once(':') {
-        Some((name, _)) if setting.chars().count() > LONG => format!("{name}: …"),
+    let short = |setting: &String| match setting.split_once(": ") {
+        Some((name, value)) if setting.chars().count() > LONG => {
+            let mut set = Vec::new();
+            if let Ok(value) = serde_json::from_str(value) {
+                names_in(&value, "", &mut set);
+            }
+            let set = set.iter().map(|name| clipped(name, LONG));
+            let set: Vec<String> = set.take(NAMES).collect();
+            match set.as_slice() {
+                [] => format!("{name}: …"),
+                set => format!("{name}: {}", set.join(", ")),
+            }
+        }
         _ => setting.clone(),
     };
-    settings.iter().map(short).collect::<Vec<_>>().join(", ")
+    settings.iter().map(short).collect::<Vec<_>>().join("; ")
+}
+
+/// The names of what is set in a value, `typescript.tsdk`.
+fn names_in(value: &serde_json::Value, below: &str, names: &mut Vec<String>) {
+    match value.as_object().filter(|all| !all.is_empty()) {
+        Some(all) => {
+            for (name, value) in all.iter().take(NAMES) {
+                let dot = if below.is_empty() { "" } else { "." };
+                names_in(value, &format!("{below}{dot}{name}"), names);
+            }
+        }
+        None if below.is_empty() => {}
+        None => names.push(below.to_owned()),
+    }
 }
 
 /// A conclusion in short.
@@ -368,6 +408,7 @@ fn badge(conclusion: &Conclusion) -> Badge {
         rank,
         class,
         mark: match class {
+            _ if key == "fault" => "#",
             "good" => "✓",
             "note" => "!",
             "bad" => "✗",

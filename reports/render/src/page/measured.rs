@@ -2,7 +2,7 @@
 
 use super::readiness::kind;
 use super::text::shown;
-use crate::measured::{Ending, Measured, PersonaOutcome, TextSource};
+use crate::measured::{Ending, Measured, NO_WORSE, Persona, PersonaOutcome, TextSource};
 use crate::size::bytes;
 use crate::text::duration;
 use crate::trajectory::text::grouped;
@@ -85,6 +85,17 @@ pub(super) fn tables(measured: &Measured) -> Vec<Table> {
     tables
 }
 
+/// The usual way, then those that go wrong.
+fn by_interest(personas: &[Persona]) -> Vec<&Persona> {
+    let mut all: Vec<&Persona> = personas.iter().collect();
+    all.sort_by_key(|persona| match persona.name.as_str() {
+        ways::USUAL => 0,
+        _ if ways::is_bad(persona.outcome) => 1,
+        _ => 2,
+    });
+    all
+}
+
 fn personas(measured: &Measured) -> Table {
     Table {
         heading: "Ways for a client to behave",
@@ -93,9 +104,8 @@ fn personas(measured: &Measured) -> Table {
         heads: vec!["The client", "What came of it", "First right answer"],
         more: 0,
         wide: true,
-        rows: measured
-            .personas
-            .iter()
+        rows: by_interest(&measured.personas)
+            .into_iter()
             .map(|persona| {
                 let (look, outcome) = match persona.outcome {
                     PersonaOutcome::Fine => (GOOD, "fine"),
@@ -105,8 +115,16 @@ fn personas(measured: &Measured) -> Table {
                     PersonaOutcome::DoesNotEnd => (NOTE, "does not end in order"),
                     PersonaOutcome::NotAsked => (NONE, "nothing of the kind was asked"),
                 };
-                let detail = persona.detail.as_ref().map(|of| format!(": {of}"));
-                let outcome = shown(&format!("{outcome}{}", detail.unwrap_or_default()));
+                let detail = persona.detail.as_deref();
+                let outcome = shown(&match detail {
+                    Some(detail) => format!("{outcome}: {detail}"),
+                    None => outcome.to_owned(),
+                });
+                // Nothing is wrong with such a way, and nothing is right in it.
+                let (look, outcome) = match detail.filter(|of| of.contains(NO_WORSE)) {
+                    Some(detail) => (NONE, shown(detail)),
+                    None => (look, outcome),
+                };
                 let right = persona
                     .first_right_us
                     .map_or_else(|| "–".to_owned(), duration);

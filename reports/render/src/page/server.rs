@@ -8,7 +8,7 @@ use super::ids::Ids;
 use super::measured::{Table, tables};
 use super::readiness::{StartView, kinds, starts};
 use super::text::shown;
-use super::{Badge, Fact, Source, badge, made_by, platform};
+use super::{Badge, Fact, Source, badge, made_by, moment, platform};
 use crate::findings;
 use crate::measured::{Measured, Ready, most_memory};
 use crate::model::{Origin, Run};
@@ -182,7 +182,7 @@ fn facts(source: Source<'_>) -> Vec<Fact> {
     facts.push(Fact::new("Took", &duration(run.duration_us)));
     facts.push(Fact::new("Judged by", &made_by(report)));
     if let Some(date) = &report.date {
-        facts.push(Fact::new("Date", date));
+        facts.push(Fact::new("Date", &moment(date)));
     }
     if let Some(transcript) = &run.transcript {
         facts.push(Fact::code("Transcript", transcript));
