@@ -33,9 +33,6 @@ use crate::verdict::Verdict;
 use crate::words;
 
 const STYLE: &str = include_str!("../templates/page.css");
-/// The most names of what is set in one setting.
-const NAMES: usize = 4;
-
 /// The most characters of a reason that stand beside a verdict.
 const REASON: usize = 80;
 
@@ -313,42 +310,6 @@ fn answer(servers: &[Server]) -> Option<Answer> {
     })
 }
 
-/// Settings in a few words: of one with a long value the names in it that are set, since the whole
-/// stands with the server itself.
-fn named(settings: &[String]) -> String {
-    const LONG: usize = 40;
-    let short = |setting: &String| match setting.split_once(": ") {
-        Some((name, value)) if setting.chars().count() > LONG => {
-            let mut set = Vec::new();
-            if let Ok(value) = serde_json::from_str(value) {
-                names_in(&value, "", &mut set);
-            }
-            let set = set.iter().map(|name| clipped(name, LONG));
-            let set: Vec<String> = set.take(NAMES).collect();
-            match set.as_slice() {
-                [] => format!("{name}: …"),
-                set => format!("{name}: {}", set.join(", ")),
-            }
-        }
-        _ => setting.clone(),
-    };
-    settings.iter().map(short).collect::<Vec<_>>().join("; ")
-}
-
-/// The names of what is set in a value, `typescript.tsdk`.
-fn names_in(value: &serde_json::Value, below: &str, names: &mut Vec<String>) {
-    match value.as_object().filter(|all| !all.is_empty()) {
-        Some(all) => {
-            for (name, value) in all.iter().take(NAMES) {
-                let dot = if below.is_empty() { "" } else { "." };
-                names_in(value, &format!("{below}{dot}{name}"), names);
-            }
-        }
-        None if below.is_empty() => {}
-        None => names.push(below.to_owned()),
-    }
-}
-
 /// A conclusion in short.
 fn badge(conclusion: &Conclusion) -> Badge {
     let noted = |notes: u64| match notes {
@@ -370,7 +331,13 @@ fn badge(conclusion: &Conclusion) -> Badge {
             2,
             "note",
             "qualified with settings",
-            shown(&named(settings)),
+            shown(
+                &settings
+                    .iter()
+                    .map(|setting| words::setting(setting))
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            ),
         ),
         Conclusion::ProtocolOnly { notes } => {
             ("protocol", 3, "note", "protocol only", noted(*notes))

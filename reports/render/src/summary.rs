@@ -10,13 +10,10 @@ use crate::model::{Report, Run, RunKind, SubjectKind};
 use crate::size::bytes;
 use crate::text::duration;
 use crate::verdict::Verdict;
-use crate::words;
+use crate::words::{self, shortened};
 
 /// The most characters of a reason that stand in a table.
 const REASON: usize = 80;
-
-/// The most characters of a setting there; the report has it whole.
-const SETTING: usize = 44;
 
 /// What stands where nothing is known.
 const NOTHING: &str = "–";
@@ -27,6 +24,27 @@ pub(crate) fn is_about_servers(report: &Report) -> bool {
     !report.runs.is_empty()
         && runs
             .all(|run| run.kind == RunKind::Conformance && run.subject.kind == SubjectKind::Server)
+}
+
+/// What the whole comes to in a sentence, and what the columns of the table below it are.
+pub(crate) fn render_headline(report: &Report) -> String {
+    let all = report.runs.len();
+    let count = |wanted: fn(&Conclusion) -> bool| {
+        let of = report.runs.iter();
+        of.filter(|run| wanted(&run.conclusion)).count()
+    };
+    let plain = count(|of| matches!(of, Conclusion::Qualified { .. }));
+    let with_settings = count(|of| matches!(of, Conclusion::QualifiedWithSettings { .. }));
+    let of_them = match with_settings {
+        0 => String::new(),
+        _ => format!(", {with_settings} of them with settings"),
+    };
+    format!(
+        "**{} of {all} qualify{of_them}.** *Ready after* is how long after a cold start every question \
+         is answered rightly, and goes on to be; *p50* the median of a round of open, question and \
+         close; *memory* the most that the whole process tree held.\n\n",
+        plain + with_settings
+    )
 }
 
 /// A Markdown table with a line a server, in the order of the report: which one, what came of it,
@@ -94,6 +112,13 @@ pub fn render_matrix(report: &Report) -> String {
         "\n✓ holds · ! a SHOULD that does not hold · ✗ does not hold · ? could not be judged · \
          – does not apply · blank: not judged\n",
     );
+    let titles: Vec<String> = clauses
+        .iter()
+        .filter_map(|clause| Some(format!("{clause} {}", words::clause_title(clause)?)))
+        .collect();
+    if !titles.is_empty() {
+        let _ = writeln!(out, "\n{}", titles.join(" · "));
+    }
     out
 }
 
@@ -129,14 +154,6 @@ fn plain(text: &str) -> String {
     } else {
         cell(text)
     }
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
 }
 
 /// The conclusion without what differs between runs that come to the same.
@@ -182,7 +199,7 @@ fn notes(run: &Run) -> String {
         Conclusion::QualifiedWithSettings { settings, .. } => {
             let settings = settings
                 .iter()
-                .map(|setting| cell(&shortened(setting, SETTING)));
+                .map(|setting| cell(&words::setting(setting)));
             parts.extend(settings);
         }
         _ => {}

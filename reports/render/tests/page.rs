@@ -237,6 +237,10 @@ fn every_verdict_has_a_sign_and_a_word_in_the_matrix() {
         assert!(links.count() > 0, "{words}");
     }
     says(&page, &["~ known failure", "# harness error"]);
+    // Of a clause that nothing could judge nobody is told to keep it, or not to.
+    let whole = text(&page);
+    let (_, statements) = whole.rsplit_once("Kept by").unwrap();
+    assert_eq!(statements.matches("0 of 1").count(), 5, "{statements}");
     assert_eq!(body.matches("class=\"cell").count(), clauses().len());
 }
 
@@ -280,7 +284,7 @@ fn long_settings_are_named_by_what_they_set() {
         &page,
         &[
             "initializationOptions: vue.hybridMode, typescript.tsdk; configuration: \
-             {&#34;enable&#34;:true}; command: …",
+             {&#34;enable&#34;:true}; command: xxx",
         ],
     );
 }
@@ -301,6 +305,10 @@ fn every_sign_of_the_matrix_says_whose_it_is_and_of_which_clause() {
             heads.contains(&format!("aria-label=\"{clause}\"")),
             "{clause}"
         );
+    }
+    for clause in clauses() {
+        let label = format!("aria-label=\"{}: ", clause.id);
+        assert!(heads.contains(&label), "{} has no title", clause.id);
     }
     assert_eq!(
         heads.matches("title=\"QUA-").count(),

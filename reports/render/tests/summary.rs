@@ -166,14 +166,31 @@ fn the_matrix_has_a_sign_for_every_server_and_clause() {
     assert_eq!(lines[2], "| `good` | ✓ | ✓ | ! |   |");
     assert_eq!(lines[3], "| `bad\\|one` | ✗ |   |   |   |");
     assert!(lines[6].starts_with("✓ holds"), "{text}");
+    assert_eq!(
+        lines[8],
+        "QUA-1 starts · QUA-4 known answers · QUA-9 exit code 0 · QUA-19 writes nothing"
+    );
 }
 
 #[test]
 fn a_report_of_several_begins_with_both_and_one_of_one_has_neither() {
     let mut report = report();
     let text = render_markdown(&report);
-    assert!(text.starts_with(&render_summary(&report)), "{text}");
+    let (headline, _) = text.split_once(&render_summary(&report)).unwrap();
+    assert!(
+        headline.starts_with("**1 of 3 qualify.** *Ready after* is"),
+        "{text}"
+    );
     assert!(text.contains(&render_matrix(&report)));
+    report.runs[0].conclusion = Conclusion::QualifiedWithSettings {
+        settings: vec!["versions: rising".to_owned()],
+        notes: 0,
+    };
+    let text = render_markdown(&report);
+    assert!(
+        text.starts_with("**1 of 3 qualify, 1 of them with settings.**"),
+        "{text}"
+    );
     report.runs.truncate(1);
     assert!(!render_markdown(&report).contains("| server |"));
     report.runs[0].subject.kind = SubjectKind::Harness;

@@ -292,7 +292,10 @@ fn cells(columns: &[Column], heads: &[Head], run: &Run, part: &Server) -> Vec<Ce
 pub(super) fn rows(columns: &[Column], servers: &[Source<'_>]) -> Vec<ClauseRow> {
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for of in servers.iter().flat_map(|source| &source.run.coverage) {
-        let judged = |verdict: &Verdict| verdict.is_judged() && *verdict != Verdict::HarnessError;
+        // What could not be judged says nothing of whether the clause is kept.
+        let judged = |verdict: &Verdict| {
+            verdict.is_judged() && !matches!(verdict, Verdict::Untestable | Verdict::HarnessError)
+        };
         if let Some(verdict) = of.verdict.filter(judged) {
             let (held, judged) = counts.entry(&of.clause).or_default();
             *held += usize::from(verdict == Verdict::Pass);
