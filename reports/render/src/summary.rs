@@ -26,9 +26,8 @@ pub(crate) fn is_about_servers(report: &Report) -> bool {
             .all(|run| run.kind == RunKind::Conformance && run.subject.kind == SubjectKind::Server)
 }
 
-/// What the whole comes to in a sentence, and what the columns of the table below it are.
-pub(crate) fn render_headline(report: &Report) -> String {
-    let all = report.runs.len();
+/// What a report of servers comes to: `42 of 66 qualify, 9 of them with settings`.
+pub(crate) fn qualified(report: &Report) -> String {
     let count = |wanted: fn(&Conclusion) -> bool| {
         let of = report.runs.iter();
         of.filter(|run| wanted(&run.conclusion)).count()
@@ -39,11 +38,17 @@ pub(crate) fn render_headline(report: &Report) -> String {
         0 => String::new(),
         _ => format!(", {with_settings} of them with settings"),
     };
+    let (held, all) = (plain + with_settings, report.runs.len());
+    format!("{held} of {all} qualify{of_them}")
+}
+
+/// What the whole comes to in a sentence, and what the columns of the table below it are.
+pub(crate) fn render_headline(report: &Report) -> String {
     format!(
-        "**{} of {all} qualify{of_them}.** *Ready after* is how long after a cold start every question \
-         is answered rightly, and goes on to be; *p50* the median of a round of open, question and \
-         close; *memory* the most that the whole process tree held.\n\n",
-        plain + with_settings
+        "**{}.** *Ready after* is how long after a cold start every question is answered rightly, and \
+         goes on to be; *p50* the median of a round of open, question and close; *memory* the most \
+         that the whole process tree held.\n\n",
+        qualified(report)
     )
 }
 

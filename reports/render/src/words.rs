@@ -61,6 +61,16 @@ pub(crate) fn short(conclusion: &Conclusion) -> String {
     }
 }
 
+/// The same with long settings by what they set.
+pub(crate) fn brief(conclusion: &Conclusion) -> String {
+    let Conclusion::QualifiedWithSettings { settings, notes } = conclusion else {
+        return short(conclusion);
+    };
+    let settings = settings.iter().map(|of| setting(of)).collect();
+    let notes = *notes;
+    Conclusion::QualifiedWithSettings { settings, notes }.to_string()
+}
+
 /// `MUST 9/9 · SHOULD 7/8`.
 pub(crate) fn counts(run: &Run) -> String {
     let parts: Vec<String> = [

@@ -209,6 +209,27 @@ fn on_a_terminal_each_has_one_line_of_80_columns() {
     assert!(text.contains("QUALIFIED, 1 note"), "{text}");
 }
 
+/// What the runs come to stands at the end, where a terminal shows it, within its columns.
+#[test]
+fn a_text_of_several_ends_with_what_they_come_to() {
+    let mut report = report();
+    report.runs[0].conclusion = Conclusion::QualifiedWithSettings {
+        settings: vec![
+            format!(
+                r#"initializationOptions: {{"a":{{"path":"{}"}}}}"#,
+                "x".repeat(90)
+            ),
+            "configuration: {}".to_owned(),
+        ],
+        notes: 1,
+    };
+    let text = render_text(&report, TextOptions::default());
+    let end: Vec<&str> = text.lines().rev().take(7).collect();
+    assert_eq!(end[0], "1 of 3 qualify, 1 of them with settings.", "{text}");
+    assert!(end.iter().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("initializationOptions: a.path,"), "{text}");
+}
+
 /// What the catalogue knows of a server is told in each form that people read.
 #[test]
 fn what_surprises_is_told_with_what_helps() {
