@@ -179,7 +179,9 @@ fn facts(source: Source<'_>) -> Vec<Fact> {
     if let Some(budget) = run.budget_ms {
         facts.push(Fact::new("Budget", &duration(budget.saturating_mul(1000))));
     }
-    facts.push(Fact::new("Took", &duration(run.duration_us)));
+    if run.duration_us > 0 {
+        facts.push(Fact::new("Took", &duration(run.duration_us)));
+    }
     facts.push(Fact::new("Judged by", &made_by(report)));
     if let Some(date) = &report.date {
         facts.push(Fact::new("Date", &moment(date)));
