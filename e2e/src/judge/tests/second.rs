@@ -82,6 +82,18 @@ fn what_goes_wrong_without_anything_odd_says_nothing_about_the_odd() {
     };
     assert_eq!(unknown.one("QUA-12").verdict, Verdict::NotApplicable);
     assert_eq!(unknown.one("QUA-13").verdict, Verdict::NotApplicable);
+    let reasoned = Story {
+        sample: crate::samples::sample("systemd"),
+        ..unknown
+    };
+    for (clause, reason) in [
+        ("QUA-12", "basic plane: a directive begins its line"),
+        ("QUA-18", "is known: what a directive means"),
+    ] {
+        let said = reasoned.one(clause).message;
+        assert!(said.contains(reason), "{said}");
+        assert!(!said.ends_with('.'), "{said}");
+    }
     let without = Story::default().capability("definitionProvider", None);
     assert_eq!(without.one("QUA-12").verdict, Verdict::NotApplicable);
 }
