@@ -523,7 +523,10 @@ mod tests {
         let lists = lists.map(|list| list(every)).into_iter();
         for text in lists.chain([all, servers(known, every)]) {
             for line in text.lines() {
-                assert!(line.chars().count() <= crate::lines::WIDTH, "{line}");
+                assert!(
+                    unicode_width::UnicodeWidthStr::width(line) <= crate::lines::WIDTH,
+                    "{line}"
+                );
             }
         }
         let all = scenarios_of(&suite, &[], Form::Json).unwrap();

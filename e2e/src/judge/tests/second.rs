@@ -192,7 +192,7 @@ fn a_server_that_is_always_done_before_has_nothing_cancelled() {
 #[test]
 fn fifty_rounds_have_to_be_right_steady_and_bounded() {
     let story = Story::default();
-    let said = "50 × goToDefinition right, memory 105 MB → 105 MB";
+    let said = "50 × goToDefinition right, memory 100 MiB → 100 MiB";
     verdict(&story, "QUA-15", Verdict::Pass, said);
     let wrong = second(|second| second.rounds[12].0 = other("error -32603"));
     let said = "1 of 50 answered otherwise, the first with error -32603";
@@ -210,7 +210,7 @@ fn fifty_rounds_have_to_be_right_steady_and_bounded() {
     verdict(&slower, "QUA-15", Verdict::Note, said);
     shows_why(&slower, "QUA-15");
     let larger = second(|second| second.memory = vec![100, 130, 160, 190, 220, 250, 280]);
-    let said = "memory grows: 105 MB at first, 263 MB behind 50 rounds";
+    let said = "memory grows: 100 MiB at first, 250 MiB behind 50 rounds";
     verdict(&larger, "QUA-15", Verdict::Note, said);
     shows_why(&larger, "QUA-15");
 }
