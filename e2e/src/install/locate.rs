@@ -224,15 +224,12 @@ impl Installer {
                     return Ok(Err(without_component(component, said)));
                 }
                 let output = format!("{}{}", finished.stdout, finished.stderr);
-                match read_version(&entry.version, &output) {
-                    Some(version) => Ok(version),
-                    None => {
-                        let limit = self.probe_limit;
-                        let packaged =
-                            packaged::version(&self.machine, program, limit, cancel).await?;
-                        Ok(packaged.unwrap_or_else(|| "unknown".to_owned()))
-                    }
+                let mut version = read_version(&entry.version, &output);
+                if version.is_none() {
+                    let limit = self.probe_limit;
+                    version = packaged::version(&self.machine, program, limit, cancel).await?;
                 }
+                Ok(version.unwrap_or_else(|| "unknown".to_owned()))
             }
             Ok(finished) => {
                 let said =
