@@ -10,11 +10,49 @@ use super::cache::Slot;
 use super::home;
 use super::process::{self, Invocation, RunError};
 use super::version::{major, read_version, telling_line};
-use super::{Candidate, Installer, LocateError, Located, Origin, Rejected};
+use super::{Candidate, Installer, LocateError, Located, Origin, Rejected, by_hand};
 use crate::catalogue::{Entry, EntryRemedy, INSTALL, Recipe};
 
 /// How long a program has to tell its version.
 pub(super) const PROBE_LIMIT: Duration = Duration::from_secs(20);
+
+/// What a program that counts says of its version.
+struct Told {
+    version: String,
+    /// Why it says nothing, where it need not.
+    untold: Option<String>,
+}
+
+impl Told {
+    fn version(version: String) -> Self {
+        Self {
+            version,
+            untold: None,
+        }
+    }
+
+    fn unknown(untold: Option<String>) -> Self {
+        Self {
+            version: "unknown".to_owned(),
+            untold,
+        }
+    }
+}
+
+impl Candidate {
+    fn of(suspect: Suspect, told: Result<Told, String>) -> Self {
+        let (version, untold) = match told {
+            Ok(Told { version, untold }) => (Ok(version), untold),
+            Err(reason) => (Err(reason), None),
+        };
+        Self {
+            path: suspect.program,
+            origin: suspect.origin,
+            version,
+            untold,
+        }
+    }
+}
 
 /// A program that may be the server.
 #[derive(Debug, Clone)]
@@ -46,15 +84,8 @@ impl Installer {
         let mut candidates = Vec::new();
         let in_cache = self.suspects_in_cache(entry);
         for suspect in self.suspects_on_path(entry).into_iter().chain(in_cache) {
-            let version = self.examine(entry, &suspect, cancel).await?;
-            let Suspect {
-                program, origin, ..
-            } = suspect;
-            candidates.push(Candidate {
-                path: program,
-                origin,
-                version,
-            });
+            let told = self.examine(entry, &suspect, cancel).await?;
+            candidates.push(Candidate::of(suspect, told));
         }
         Ok(candidates)
     }
@@ -92,8 +123,8 @@ impl Installer {
             let Suspect {
                 program, origin, ..
             } = suspect;
-            match probed.and_then(|version| Ok((version, settings(entry, &program, &origin)?))) {
-                Ok((version, settings)) => {
+            match probed.and_then(|told| Ok((told, settings(entry, &program, &origin)?))) {
+                Ok((told, settings)) => {
                     let later = match origin {
                         Origin::Path => self.later(entry, suspects, cancel).await?,
                         Origin::Cache { .. } => Vec::new(),
@@ -105,7 +136,8 @@ impl Installer {
                         initialization_options: settings.initialization_options,
                         configuration: settings.configuration,
                         remedies: settings.remedies,
-                        version,
+                        version: told.version,
+                        untold: told.untold,
                         origin,
                         rejected,
                         later,
@@ -119,6 +151,7 @@ impl Installer {
         }
         Err(LocateError::Absent {
             server: entry.name.clone(),
+            by_hand: by_hand(entry, self.machine.platform, !rejected.is_empty()),
             rejected,
         })
     }
@@ -132,11 +165,8 @@ impl Installer {
     ) -> Result<Vec<Candidate>, LocateError> {
         let mut later = Vec::new();
         for suspect in suspects.filter(|suspect| suspect.origin == Origin::Path) {
-            later.push(Candidate {
-                version: self.examine(entry, &suspect, cancel).await?,
-                path: suspect.program,
-                origin: suspect.origin,
-            });
+            let told = self.examine(entry, &suspect, cancel).await?;
+            later.push(Candidate::of(suspect, told));
         }
         Ok(later)
     }
@@ -168,7 +198,7 @@ impl Installer {
         entry: &Entry,
         suspect: &Suspect,
         cancel: &CancellationToken,
-    ) -> Result<Result<String, String>, LocateError> {
+    ) -> Result<Result<Told, String>, LocateError> {
         if let Some(needed) = suspect.java {
             let needs = format!("it needs Java {needed} or newer");
             let here = match self.ask("java", &["-version"], cancel).await? {
@@ -191,7 +221,7 @@ impl Installer {
         entry: &Entry,
         program: &Path,
         cancel: &CancellationToken,
-    ) -> Result<Result<String, String>, LocateError> {
+    ) -> Result<Result<Told, String>, LocateError> {
         let asked = match &entry.version.command {
             Some(name) => program.with_file_name(name),
             None => program.to_owned(),
@@ -200,7 +230,14 @@ impl Installer {
             return Ok(Err(format!("there is no program {}", asked.display())));
         }
         if let Some(package) = &entry.version.package {
-            return Ok(home::package_version(program, package));
+            return Ok(match home::package_version(program, package) {
+                Ok(version) => Ok(Told::version(version)),
+                Err(reason) if entry.version.optional => Ok(Told::unknown(Some(reason))),
+                Err(reason) => Err(reason),
+            });
+        }
+        if entry.version.is_empty() {
+            return Ok(Ok(Told::unknown(None)));
         }
         let folder = program.ancestors().last().unwrap_or(program);
         let invocation = Invocation::new(&asked, &entry.version.args, folder);
@@ -213,6 +250,11 @@ impl Installer {
             cancel,
         );
         let typed = invocation.typed();
+        // What does not start at all is no server, whatever else it need not do.
+        let silent = |reason: String| match entry.version.optional {
+            true => Ok(Told::unknown(Some(reason))),
+            false => Err(reason),
+        };
         Ok(match run.await {
             Ok(finished) if finished.status.success() => {
                 // A proxy without its component can pass on to the next program of its name on
@@ -223,19 +265,22 @@ impl Installer {
                     return Ok(Err(without_component(component, said)));
                 }
                 let output = format!("{}{}", finished.stdout, finished.stderr);
-                Ok(read_version(&entry.version, &output).unwrap_or_else(|| "unknown".to_owned()))
+                Ok(match read_version(&entry.version, &output) {
+                    Some(version) => Told::version(version),
+                    None => Told::unknown(None),
+                })
             }
             Ok(finished) => {
                 let said =
                     telling_line(&finished.stderr).or_else(|| telling_line(&finished.stdout));
                 let said = said.unwrap_or("without a word");
-                Err(match proxy_component(entry, &asked) {
-                    Some(component) => without_component(component, said),
-                    None => format!("`{typed}` failed ({}): {said}", finished.status),
-                })
+                match proxy_component(entry, &asked) {
+                    Some(component) => Err(without_component(component, said)),
+                    None => silent(format!("`{typed}` failed ({}): {said}", finished.status)),
+                }
             }
             Err(RunError::Cancelled) => return Err(LocateError::Cancelled),
-            Err(RunError::TimedOut(limit)) => Err(format!(
+            Err(RunError::TimedOut(limit)) => silent(format!(
                 "`{typed}` gave no answer within {} s",
                 limit.as_secs()
             )),
