@@ -1,5 +1,7 @@
 //! Text for people, in lines that a terminal has room for.
 
+use unicode_width::UnicodeWidthStr as _;
+
 /// The columns that a line may have.
 pub(crate) const WIDTH: usize = 80;
 
@@ -8,7 +10,7 @@ pub(crate) fn hanging(text: &mut String, indent: usize, content: &str) {
     let mut column = indent;
     let mut first = true;
     for word in content.split_whitespace() {
-        let width = word.chars().count();
+        let width = word.width();
         if !first && column + 1 + width > WIDTH {
             text.push('\n');
             text.push_str(&" ".repeat(indent));
@@ -44,13 +46,13 @@ pub(crate) fn wrapped(text: &str) -> String {
         if index > 0 {
             out.push('\n');
         }
-        if line.chars().count() <= WIDTH || line.starts_with(' ') {
+        if line.width() <= WIDTH || line.starts_with(' ') {
             out.push_str(line);
             continue;
         }
         let mut column = 0;
         for unit in units(line) {
-            let width = unit.chars().count();
+            let width = unit.width();
             if column > 0 && column + 1 + width > WIDTH {
                 out.push_str("\n  ");
                 column = 2;

@@ -10,6 +10,7 @@ use dsh_harness::kernel::{Cancel, CancelReason};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Exit;
+use crate::limits;
 use crate::output::complain;
 
 /// How the work is ended from outside.
@@ -77,6 +78,10 @@ fn on_runtime<F>(
 where
     F: Future<Output = Exit>,
 {
+    if let Err(message) = limits::suffice() {
+        complain(&format!("error: {message}"));
+        return Exit::NotCarriedOut;
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
