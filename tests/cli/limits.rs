@@ -44,15 +44,13 @@ async fn what_a_killed_check_left_goes_with_the_next_and_what_a_living_one_has_s
             .spawn()
             .unwrap()
     };
-    let asked = |control: Control| async move {
-        tokio::time::timeout(PATIENCE, control.wait_received(1, "definition"))
-            .await
-            .expect("the question comes");
-    };
+    // They are held to the end: without it, a server ends.
     let controls = [Control::bind().unwrap(), Control::bind().unwrap()];
     let mut children = controls.each_ref().map(started);
-    for control in controls {
-        asked(control).await;
+    for control in &controls {
+        let asked = control.wait_received(1, "definition");
+        let asked = tokio::time::timeout(PATIENCE, asked).await;
+        asked.expect("the question comes");
     }
     let both = names(&tmp);
     assert_eq!(both.len(), 2, "{both:?}");

@@ -48,7 +48,7 @@ impl Desk {
     #[track_caller]
     pub(crate) fn check(&self, command: &str, more: &[&str]) -> Said {
         let args = ["check", "--command", command, "--ext", ".x=x"];
-        self.run(&[&args, &["--measure", "no"], more].concat())
+        self.run(&[&args[..], &["--measure", "no"], more].concat())
     }
 
     /// Everything below it, as relative paths.
