@@ -110,18 +110,42 @@ fn name_of(argv: &[String]) -> String {
     let program = last(program);
     // python3.12 is python.
     let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
-    let run = args
-        .iter()
-        .find(|word| !word.starts_with('-') && !(program == "env" && word.contains('=')))
-        .map(|word| last(word))
-        .filter(|word| RUNNERS.contains(&plain) && !word.is_empty());
+    let run = if RUNNERS.contains(&plain) {
+        what_runs(&program, args).map(last)
+    } else {
+        None
+    };
     match run {
         // What cannot stand in one line of a report is no name.
-        Some(run) if !run.chars().any(char::is_control) && run.len() <= LONGEST_NAME => {
+        Some(run)
+            if !run.is_empty()
+                && !run.chars().any(char::is_control)
+                && run.len() <= LONGEST_NAME =>
+        {
             format!("{program} {run}")
         }
         _ => program,
     }
+}
+
+/// The file, module or package that is run by a program of [`RUNNERS`]; none for a text that is run.
+fn what_runs<'a>(program: &str, args: &'a [String]) -> Option<&'a str> {
+    for word in args {
+        if let Some(option) = word.strip_prefix('-') {
+            // sh -c, bash -lc, perl -e, node --eval
+            let is_text = option == "-eval"
+                || (option.len() <= 3 && !option.starts_with('-') && option.ends_with(['c', 'e']));
+            if is_text {
+                return None;
+            }
+            continue;
+        }
+        let is_way = matches!(word.as_str(), "run" | "exec" | "x");
+        if !is_way && !(program == "env" && word.contains('=')) {
+            return Some(word);
+        }
+    }
+    None
 }
 
 /// The longest name of a server, in bytes.
@@ -293,6 +317,11 @@ mod tests {
             ("npx --yes some-server --stdio", "npx some-server"),
             ("env A=1 B=2 my-server", "env my-server"),
             ("node", "node"),
+            ("sh -c 'echo hello; cat'", "sh"),
+            ("bash -lc 'exec x'", "bash"),
+            ("node --eval 1", "node"),
+            ("deno run -A x.ts", "deno x.ts"),
+            ("bash /opt/my/run.sh --stdio", "bash run.sh"),
             ("node --version", "node"),
         ] {
             let argv = shlex::split(command).unwrap();

@@ -40,7 +40,8 @@ impl Measured {
     /// Whether there is more than what judging a server took: something that only a driver without
     /// the host finds out.
     pub(crate) fn goes_beyond(&self) -> bool {
-        !self.personas.is_empty()
+        self.starts.len() > 1
+            || !self.personas.is_empty()
             || self.overlay.is_some()
             || !self.output.is_empty()
             || !self.edges.is_empty()
