@@ -102,9 +102,9 @@ const RUNNERS: &[&str] = &[
 
 /// What a server is called that was given as a command: its program, and behind one that only runs
 /// another what it runs, as in `python3 server.py`. Of paths the last part counts.
-fn name_of(argv: &[String]) -> String {
+fn name_of(words: &[String]) -> String {
     let last = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
-    let Some((program, args)) = argv.split_first() else {
+    let Some((program, args)) = words.split_first() else {
         return String::new();
     };
     let program = last(program);
@@ -141,7 +141,8 @@ fn what_runs<'a>(program: &str, args: &'a [String]) -> Option<&'a str> {
             continue;
         }
         let is_way = matches!(word.as_str(), "run" | "exec" | "x");
-        if !is_way && !(program == "env" && word.contains('=')) {
+        let sets = program == "env" && word.contains('=');
+        if !is_way && !sets {
             return Some(word);
         }
     }

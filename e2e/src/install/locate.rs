@@ -251,9 +251,12 @@ impl Installer {
         );
         let typed = invocation.typed();
         // What does not start at all is no server, whatever else it need not do.
-        let silent = |reason: String| match entry.version.optional {
-            true => Ok(Told::unknown(Some(reason))),
-            false => Err(reason),
+        let silent = |reason: String| {
+            if entry.version.optional {
+                Ok(Told::unknown(Some(reason)))
+            } else {
+                Err(reason)
+            }
         };
         Ok(match run.await {
             Ok(finished) if finished.status.success() => {

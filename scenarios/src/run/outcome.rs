@@ -412,9 +412,10 @@ pub(crate) fn told(settled: Option<&Settled>, context: &Context<'_>) -> String {
         Some(format!("locations {}", Value::Array(found.collect())))
     } else if let Some(found) = value.get("hover") {
         Some(format!("hover {}", hover_as_written(found)))
+    } else if let Some(text) = value.get("text").and_then(Value::as_str) {
+        Some(format!("the text {text:?}"))
     } else {
-        let text = value.get("text").and_then(Value::as_str);
-        text.map(|text| format!("the text {text:?}"))
+        requests::in_short(value)
     };
     cut(&told.unwrap_or_else(|| listed(value)))
 }
