@@ -301,7 +301,8 @@ impl Check<'_> {
         if measured && !self.cancel.is_cancelled() {
             self.measure(recording, ground, scratch, &mut checked.run)
                 .await;
-            checked.events = self.recorder.events();
+            let seen = checked.events.len() as u64;
+            checked.events.extend(self.recorder.events_from(seen));
             let end_us = checked.events.last().map_or(0, |event| event.at_us);
             checked.run.duration_us = end_us;
         }
@@ -351,6 +352,7 @@ impl Check<'_> {
             events: &[],
             whole: &[],
             knowledge: Knowledge::Nothing,
+            sample: None,
             questions: &[],
             reopened: &[],
             columns: &[],
@@ -645,6 +647,10 @@ impl Check<'_> {
             events: events.get(..first_end).unwrap_or(events),
             whole: events,
             knowledge,
+            sample: match self.place {
+                Place::Sample { sample, .. } => Some(sample),
+                _ => None,
+            },
             questions: &findings.questions,
             reopened: &findings.reopened,
             columns: &findings.columns,

@@ -177,8 +177,8 @@ fn commands_of_one_program_are_kept_apart() {
     assert_eq!(names, ["sh one.sh", "sh two.sh"]);
     // A name that is given counts, and two commands do not hide behind one.
     for (command, out) in commands.iter().zip(["a.json", "b.json"]) {
-        let named = [&["--name", "mine"], &baseline[..], &[out]].concat();
-        desk.check(command, &named).ended(0);
+        let given = [&["--name", "mine"], &baseline[..], &[out]].concat();
+        desk.check(command, &given).ended(0);
     }
     desk.run(&["report", "merge", "a.json", "b.json"])
         .ended(2)

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cache::Slot;
 use super::home;
+use super::packaged;
 use super::process::{self, Invocation, RunError};
 use super::version::{major, read_version, telling_line};
 use super::{Candidate, Installer, LocateError, Located, Origin, Rejected, by_hand};
@@ -268,10 +269,13 @@ impl Installer {
                     return Ok(Err(without_component(component, said)));
                 }
                 let output = format!("{}{}", finished.stdout, finished.stderr);
-                Ok(match read_version(&entry.version, &output) {
-                    Some(version) => Told::version(version),
-                    None => Told::unknown(None),
-                })
+                let mut version = read_version(&entry.version, &output);
+                if version.is_none() {
+                    let limit = self.probe_limit;
+                    let asked = packaged::version(&self.machine, program, limit, cancel);
+                    version = Box::pin(asked).await?;
+                }
+                Ok(version.map_or_else(|| Told::unknown(None), Told::version))
             }
             Ok(finished) => {
                 let said =

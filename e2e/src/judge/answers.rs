@@ -3,7 +3,7 @@
 use dsh_reports::{Case, Evidence, Verdict, duration};
 use dsh_transcript::{Direction, Event, EventBody, Exchange, View};
 
-use super::handshake::{advertised, method, provider, sync_is_compatible};
+use super::handshake::{advertised, method, provider, sync_is_compatible, with_answer};
 use super::{Asked, Knowledge, Observed};
 use crate::probes::Probe;
 use crate::readiness::{Answer, End};
@@ -21,7 +21,8 @@ pub(super) fn known(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
         .any(|operation| advertised(&result, operation))
     {
         let expected = "at least one of goToDefinition, findReferences, goToImplementation, hover";
-        return vec![probe.missed("none of the four operations is advertised", expected)];
+        let case = probe.missed("none of the four operations is advertised", expected);
+        return vec![with_answer(seen, case)];
     }
     if seen.knowledge == Knowledge::Nothing {
         let said = "no position is known; give --at FILE:LINE:COL";
