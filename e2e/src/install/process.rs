@@ -138,34 +138,40 @@ struct Group {
     child: Child,
     stdout: Stream<tokio::process::ChildStdout>,
     stderr: Stream<tokio::process::ChildStderr>,
-    /// The number of the group, until its leader was waited for: from then on it may be another's.
+    /// The number of the group, until its leader, the heir, was waited for: from then on it may be
+    /// another's.
     number: Option<u32>,
     #[cfg(unix)]
     heir: Heir,
 }
 
 /// A shell that does nothing until this program is gone, which its stdin tells by its end, however
-/// that came about; then it kills the group. It is killed itself when there is nothing left to
-/// watch over.
+/// that came about; then it kills its group. The group is its own, and what is to be ended with it is
+/// started into that: so nothing runs for a moment that it does not know of. It is killed itself when
+/// there is nothing left to watch over.
 #[cfg(unix)]
 struct Heir(Child);
 
 #[cfg(unix)]
 impl Heir {
-    fn of(group: u32) -> io::Result<Self> {
+    fn start() -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
         shell
-            .args(["-c", "read -r _; kill -s KILL -- \"-$1\"", "sh"])
-            .arg(group.to_string())
+            // It is not ended with a group that is only asked to end.
+            .args(["-c", "trap '' TERM; read -r _; kill -s KILL 0"])
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // What a terminal sends to us it is not to hear: it would be gone before us.
             .process_group(0)
             .kill_on_drop(true);
         shell.spawn().map(Self)
+    }
+
+    /// The number of the group, until this was dismissed.
+    fn group(&self) -> Option<u32> {
+        self.0.id()
     }
 
     async fn dismiss(&mut self) {
@@ -191,21 +197,19 @@ impl Group {
             .stderr(Stdio::piped())
             .kill_on_drop(true);
         #[cfg(unix)]
-        command.process_group(0);
+        let heir = {
+            let heir = Heir::start()?;
+            let group = heir.group().and_then(|group| i32::try_from(group).ok());
+            command.process_group(group.unwrap_or_default());
+            heir
+        };
         let mut child = command.spawn()?;
         let stdout = Stream::new(child.stdout.take());
         let stderr = Stream::new(child.stderr.take());
-        let number = child.id();
         #[cfg(unix)]
-        let heir = match Heir::of(number.unwrap_or_default()) {
-            Ok(heir) => heir,
-            Err(error) => {
-                if let Some(number) = number {
-                    signal_group(number, Signal::Kill, &mut child);
-                }
-                return Err(error);
-            }
-        };
+        let number = heir.group();
+        #[cfg(not(unix))]
+        let number = child.id();
         Ok(Self {
             child,
             stdout,
@@ -216,7 +220,7 @@ impl Group {
         })
     }
 
-    /// Passes output on until both streams end, then waits for the leader. Until this is done the
+    /// Passes output on until both streams end, then waits for the program. Until this is done the
     /// leader has not been waited for, so that its number still is the group's.
     async fn end_of_its_own(
         &mut self,
@@ -224,9 +228,9 @@ impl Group {
     ) -> io::Result<ExitStatus> {
         self.drain(on_line).await;
         let status = self.child.wait().await;
-        self.number = None;
         #[cfg(unix)]
         self.heir.dismiss().await;
+        self.number = None;
         status
     }
 
@@ -246,9 +250,9 @@ impl Group {
         let _ = tokio::time::timeout(GRACE, self.drain(&|_| ())).await;
         self.signal(Signal::Kill);
         let _ = self.child.wait().await;
-        self.number = None;
         #[cfg(unix)]
         self.heir.dismiss().await;
+        self.number = None;
         let _ = tokio::time::timeout(GRACE, self.drain(&|_| ())).await;
     }
 
