@@ -84,6 +84,8 @@ pub struct CheckOptions {
     pub reproduce: String,
     /// Whether the server is measured without the host too.
     pub measure: Measuring,
+    /// Whether it is a trial of settings: its budget is nobody's choice, and is told as the trial's.
+    pub trial: bool,
 }
 
 /// Whether a server is measured without the host, by a raw driver: how soon it tells the truth, how
@@ -360,6 +362,7 @@ impl Check<'_> {
             configured: false,
             rising: false,
             budget_us: 0,
+            trial: false,
             grace_us: 0,
         };
         let run = report::assemble(self, &seen, Vec::new(), &findings.told(), Selection::Some);
@@ -406,8 +409,7 @@ impl Check<'_> {
         let undecided = self.phases.answers()
             && !(findings.questions.iter()).any(|asked| asked.track.end() == Some(&End::Stable));
         if undecided || self.cancel.is_cancelled() {
-            let said = "no question was answered right, so there was none to go on with";
-            findings.life.absent = Some(said.to_owned());
+            findings.life.absent = Some(none_to_go_on_with(place).to_owned());
             return;
         }
         let mut before = Snapshot::of(Path::new(place.root()));
@@ -654,6 +656,7 @@ impl Check<'_> {
             configured: !self.target.configuration.is_null(),
             rising: self.target.rising_versions,
             budget_us: micros(self.options.budget),
+            trial: self.options.trial,
             grace_us: self.limits().kill_grace_ms.saturating_mul(1_000),
         };
         let chosen =
@@ -678,6 +681,16 @@ impl Check<'_> {
             (false, false) => Selection::Some,
         };
         report::assemble(self, &seen, cases, &findings.told(), selection)
+    }
+}
+
+/// Why nothing more was done with a server.
+const fn none_to_go_on_with(place: &Place<'_>) -> &'static str {
+    match place {
+        Place::Sample { .. } => "no question was answered right, so there was none to go on with",
+        _ => {
+            "no question was answered the same three times running, so there was none to go on with"
+        }
     }
 }
 

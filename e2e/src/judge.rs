@@ -12,6 +12,7 @@ mod handshake;
 mod second;
 #[cfg(test)]
 mod tests;
+mod unknown;
 mod wire;
 #[cfg(test)]
 pub(crate) mod wiretap;
@@ -29,6 +30,7 @@ use crate::samples::Operation;
 use crate::snapshot::Difference;
 
 pub(crate) use second::replaced_us;
+pub(crate) use unknown::said_something;
 
 pub(crate) use handshake::{Handshake, advertised, method, sync_is_compatible};
 
@@ -86,6 +88,8 @@ pub(crate) struct Observed<'a> {
     pub(crate) rising: bool,
     /// How long a probe may wait, in microseconds.
     pub(crate) budget_us: u64,
+    /// Whether it is a trial of settings, with a budget of its own.
+    pub(crate) trial: bool,
     /// `killGraceMs`, in microseconds.
     pub(crate) grace_us: u64,
 }
@@ -93,6 +97,26 @@ pub(crate) struct Observed<'a> {
 impl<'a> Observed<'a> {
     pub(crate) fn view(&self) -> View<'a> {
         View(self.events)
+    }
+
+    /// The time that a probe has, as it is told that it ended.
+    fn budget(&self) -> String {
+        let time = dsh_reports::duration(self.budget_us);
+        if self.trial {
+            format!("the {time} of a trial")
+        } else {
+            format!("the budget of {time}")
+        }
+    }
+
+    /// The same, as it is told that something did not come within it.
+    fn limit(&self) -> String {
+        let time = dsh_reports::duration(self.budget_us);
+        if self.trial {
+            format!("the {time} of a trial")
+        } else {
+            time
+        }
     }
 
     /// The first process's handshake; none if no process was started or nothing was asked of it.

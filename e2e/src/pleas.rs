@@ -102,14 +102,16 @@ fn requests(events: &[Event]) -> Vec<String> {
     words
 }
 
-/// Says in the run what the server asks for, where it does not hold what it has to. A server that
-/// was not even initialized for want of it was not tested, and the reason is the want.
+/// Says in the run what the server asks for, whatever became of it: what it answers without may be
+/// little. A server that was not even initialized for want of it was not tested, and the reason is
+/// the want.
 pub(crate) fn tell(run: &mut Run, events: &[Event]) {
-    let Conclusion::NotQualified { musts } = &run.conclusion else {
-        return;
-    };
+    let uninitialized = matches!(
+        &run.conclusion,
+        Conclusion::NotQualified { musts } if musts.iter().any(|must| must == "QUA-1")
+    );
     match plea(events) {
-        Some((plea, words)) if musts.iter().any(|must| must == "QUA-1") => {
+        Some((plea, words)) if uninitialized => {
             run.conclusion = Conclusion::Untestable {
                 reason: format!("{}: {}", plea.said(), quote(&words)),
                 musts: Vec::new(),

@@ -63,6 +63,15 @@ impl Answer {
             Self::Refused(_) => "refused".to_owned(),
         }
     }
+
+    /// The same to a question of which the right answer is known, or not: then nothing more can be
+    /// said than that there was an answer.
+    pub(crate) fn name_where(&self, known: bool) -> String {
+        match self {
+            Self::Right if !known => "answered".to_owned(),
+            _ => self.name(),
+        }
+    }
 }
 
 /// One question's reply, with what is worth telling about it.
@@ -94,6 +103,8 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct Track {
     label: String,
+    /// Whether the right answer is known.
+    known: bool,
     left: Duration,
     began_us: Option<u64>,
     first_asked_us: Option<u64>,
@@ -111,6 +122,7 @@ impl Track {
     pub(crate) fn new(label: impl Into<String>, budget: Duration) -> Self {
         Self {
             label: label.into(),
+            known: true,
             left: budget,
             began_us: None,
             first_asked_us: None,
@@ -123,6 +135,26 @@ impl Track {
             last: None,
             end: None,
         }
+    }
+
+    /// The same question, to be asked anew.
+    pub(crate) fn anew(&self, budget: Duration) -> Self {
+        Self {
+            known: self.known,
+            ..Self::new(self.label.clone(), budget)
+        }
+    }
+
+    /// The same of a question without a known answer: what counts as right is an answer that does
+    /// not change, and none is told to be right.
+    pub(crate) fn unknown(mut self) -> Self {
+        self.known = false;
+        self
+    }
+
+    /// Whether the right answer is known.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known
     }
 
     pub(crate) fn end(&self) -> Option<&End> {
@@ -213,7 +245,7 @@ impl Track {
     }
 
     fn hear(&mut self, since: u64, reply: &Reply) {
-        let answer = reply.answer.name();
+        let answer = reply.answer.name_where(self.known);
         match self.heard.last_mut() {
             Some(last) if last.answer == answer => {
                 last.times += 1;

@@ -257,6 +257,7 @@ impl Checker {
             temporary: self.shell.temporary.clone(),
             reproduce,
             measure: self.args.measure.into(),
+            trial: false,
         };
         let (cancel, stop) = (&limit.cancel, &self.interruption.stop);
         let watch = |step: Step| line.say(&said(step));

@@ -55,6 +55,7 @@ impl Bench {
                 reproduce: "dsh-conform check".to_owned(),
                 rounds: 3,
                 measure: Measuring::Only,
+                trial: false,
             },
             temporary,
         }

@@ -101,7 +101,7 @@ pub(super) fn at_all(places: &[At], budget: Duration) -> (Vec<Asked>, Vec<Questi
                 place: place.to_string(),
                 expected: "any answer of legal shape".to_owned(),
                 reopened: None,
-                track: Track::new(label.clone(), budget),
+                track: Track::new(label.clone(), budget).unknown(),
                 label,
             };
             (asked, at(operation, place))

@@ -151,7 +151,7 @@ fn from_the_first(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<C
         }
         _ => format!(
             "not every reference, three times running, within {}",
-            duration(seen.budget_us)
+            seen.limit()
         ),
     };
     let expected = format!("in the first answer at {}: {}", asked.place, asked.expected);

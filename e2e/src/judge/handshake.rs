@@ -105,8 +105,7 @@ fn unanswered(
         let said = format!("ended before it answered initialize: {how}");
         (probe.case(Verdict::Crash, said), seq)
     } else {
-        let budget = dsh_reports::duration(seen.budget_us);
-        let said = format!("initialize not answered within {budget}");
+        let said = format!("initialize not answered within {}", seen.limit());
         (probe.case(Verdict::Timeout, said), handshake.request.seq)
     };
     case.expected = Some(expected.to_owned());

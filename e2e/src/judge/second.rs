@@ -166,8 +166,13 @@ fn after_the_kill(probe: &Probe, seen: &Observed<'_>, killed: &Killed) -> Option
         }
         (Some(_), End::Stable, Some(_)) => "its replacement gave another answer".to_owned(),
         (Some(_), End::Budget, _) => format!(
-            "its replacement did not answer right within {}",
-            duration(seen.budget_us)
+            "its replacement did not {} within {}",
+            if track.is_known() {
+                "answer right"
+            } else {
+                "give the same answer"
+            },
+            seen.limit()
         ),
         (Some(_), End::Died(how), _) => format!("its replacement died: {how}"),
         (Some(_), End::Refused(why), _) => {

@@ -2,10 +2,10 @@
 
 use dsh_reports::{Case, Verdict};
 use dsh_scenarios::monitor::is_question;
-use dsh_transcript::{Direction, Envelope, Event, EventBody, Malformed};
+use dsh_transcript::{Direction, Envelope, Event, EventBody};
 
 use super::{Knowledge, Observed, counted};
-use crate::evidence::{TERMINATE, quote};
+use crate::evidence::{is_cut_by_us, quote};
 use crate::probes::Probe;
 use crate::readiness::End;
 use crate::shape;
@@ -17,7 +17,7 @@ pub(super) fn purity(probe: &Probe, seen: &Observed<'_>) -> Case {
         _ => false,
     };
     let frames = seen.events.iter().filter(from_server).count();
-    if let Some(impure) = seen.events.iter().find(|event| is_impure(seen, event)) {
+    if let Some(impure) = seen.whole.iter().find(|event| is_impure(seen, event)) {
         let (what, first) = whats_there(seen, impure);
         let mut case = probe.missed(
             format!("something else than frames on stdout: {}", quote(&first)),
@@ -37,20 +37,13 @@ pub(super) fn purity(probe: &Probe, seen: &Observed<'_>) -> Case {
 }
 
 /// Bytes from the server that are no frame, or a frame that is not JSON. A frame that was cut off
-/// because the host ended the process is not the server's doing.
+/// because the process was ended is not the server's doing.
 fn is_impure(seen: &Observed<'_>, event: &Event) -> bool {
     match &event.body {
         EventBody::Stray {
             direction: Direction::ToClient,
-            reason,
             ..
-        } => {
-            let cut_off = matches!(
-                reason,
-                Some(Malformed::EndInHeader { .. } | Malformed::EndInBody { .. })
-            );
-            !(cut_off && ended_by_us(seen, event))
-        }
+        } => !is_cut_by_us(seen.whole, event),
         EventBody::Frame(frame) => {
             frame.direction == Direction::ToClient
                 && matches!(frame.envelope, Envelope::NotJson { .. })
@@ -59,23 +52,13 @@ fn is_impure(seen: &Observed<'_>, event: &Event) -> bool {
     }
 }
 
-fn ended_by_us(seen: &Observed<'_>, event: &Event) -> bool {
-    seen.events
-        .iter()
-        .take_while(|earlier| earlier.seq < event.seq)
-        .any(|earlier| {
-            earlier.process == event.process
-                && matches!(&earlier.body, EventBody::Note { kind, .. } if kind == TERMINATE)
-        })
-}
-
 /// Where the bytes stood and what was wrong with them, and the text that is no frame.
 fn whats_there(seen: &Observed<'_>, impure: &Event) -> (String, String) {
     match &impure.body {
         EventBody::Stray { offset, reason, .. } => {
             // The bytes behind the first unreadable ones belong to the same text.
             let text: String = seen
-                .events
+                .whole
                 .iter()
                 .filter(|event| event.seq >= impure.seq && event.process == impure.process)
                 .filter_map(|event| match &event.body {

@@ -68,6 +68,7 @@ pub(super) async fn run(
     let (initialized, handshake) = shake_hands(&mut client, bounds).await;
     let mut seen = Seen::new(handshake);
     seen.process = client.process;
+    seen.known = site.is_known();
     if let Some(initialized) = &initialized {
         seen.initialized_us = Some(client.now_us().saturating_sub(client.started_us));
         ask_all(&mut client, site, initialized, plan, bounds, &mut seen).await;
@@ -139,7 +140,11 @@ async fn ask_all(
     let mut tracks: Vec<(Operation, Track)> = queries
         .iter()
         .map(|query| {
-            let mut track = Track::new(query.label.clone(), bounds.budget);
+            let track = Track::new(query.label.clone(), bounds.budget);
+            let mut track = match query.known {
+                Some(_) => track,
+                None => track.unknown(),
+            };
             track.begin(started_us);
             (query.operation, track)
         })
