@@ -48,3 +48,55 @@ pub(crate) fn around(events: &[Event], seq: u64) -> Vec<Evidence> {
         !matches!(body, EventBody::Call { .. } | EventBody::Result { .. })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use dsh_transcript::{Recorder, Tap};
+
+    use super::*;
+
+    /// What is told of half a frame behind a whole one, where `ours` happens before the stream ends.
+    fn told(half: &[u8], ours: Option<EventBody>) -> Vec<bool> {
+        let recorder = Recorder::new();
+        let mut out = Tap::new(recorder.clone(), 1, Direction::ToClient);
+        out.bytes(b"Content-Length: 2\r\n\r\n{}");
+        out.bytes(half);
+        if let Some(ours) = ours {
+            // What is done to another process says nothing.
+            recorder.emit(Some(2), EventBody::note(KILLED, ""));
+            recorder.emit(Some(1), ours);
+        }
+        out.end();
+        let events = recorder.events();
+        let stray = |event: &&Event| matches!(event.body, EventBody::Stray { .. });
+        events
+            .iter()
+            .filter(stray)
+            .map(|event| is_cut_by_us(&events, event))
+            .collect()
+    }
+
+    #[test]
+    fn half_a_frame_of_a_process_that_we_end_is_our_doing() {
+        let closed = |direction| EventBody::Closed {
+            direction,
+            total: 0,
+        };
+        for half in [&b"Content-Le"[..], b"Content-Length: 9\r\n\r\n{\"a"] {
+            for ours in [TERMINATE, KILLED, UNREAD] {
+                assert_eq!(
+                    told(half, Some(EventBody::note(ours, ""))),
+                    [true],
+                    "{ours}"
+                );
+            }
+            assert_eq!(told(half, Some(closed(Direction::ToServer))), [true]);
+            assert_eq!(told(half, None), [false]);
+            let other = EventBody::note("asked", "");
+            assert_eq!(told(half, Some(other)), [false]);
+        }
+        // What is no frame is none, whoever ends the process.
+        let killed = EventBody::note(KILLED, "");
+        assert_eq!(told(b"hello\r\n\r\n", Some(killed)), [false]);
+    }
+}

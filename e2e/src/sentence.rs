@@ -395,4 +395,57 @@ mod tests {
             "Nothing could be asked in a warm start."
         );
     }
+
+    /// Where no right answer is known, none is told to be right or false.
+    #[test]
+    fn without_known_answers_only_what_came_is_told() {
+        let answered = |from, until| ("answered", from, until);
+        let timeline = |operation, heard: &[(&str, u64, u64)]| {
+            let mut told = timeline(operation, heard);
+            for heard in &mut told.heard {
+                heard.right = heard.answer == "answered";
+            }
+            let mut heard = told.heard.iter();
+            told.first_right_us = heard.find(|heard| heard.right).map(|heard| heard.from_us);
+            told
+        };
+        let told = |operations: &[OperationTimeline], signals: &[Signal]| {
+            of_start(WARM, operations, Some(signals), false)
+        };
+        assert_eq!(
+            told(&[timeline("hover", &[answered(5, 9)])], &[]),
+            "Answered from the first question on in a warm start; whether rightly is not known."
+        );
+        let error = ("error -32801", 5, 1_000_000);
+        let late = timeline("hover", &[error, answered(2_000_005, 2_100_000)]);
+        let signals = [signal(Some(true), 2_000_000)];
+        assert_eq!(
+            told(&[late.clone()], &signals),
+            "A client that does not wait in a warm start sees 2.0 s of error -32801 (hover); \
+             x/ready is true at 2.0 s: every question after it was answered."
+        );
+        let signals = [signal(Some(false), 40)];
+        let changing = ("another answer", 2_200_000, 2_300_000);
+        let never = timeline("findReferences", &[error]);
+        let operations = [
+            timeline("hover", &[error, answered(2_000_005, 2_100_000), changing]),
+            never.clone(),
+        ];
+        let all = told(&operations, &signals);
+        for part in [
+            "x/ready at 40 µs is no sign of the end: not every question after it was answered",
+            "what came was error -32801, and never a result",
+            "One answer is not enough: hover was answered otherwise after it.",
+        ] {
+            assert!(all.contains(part), "{all}");
+        }
+        let none = told(&[never], &[]);
+        assert_eq!(
+            none,
+            "No question was answered in a warm start: what came was error -32801."
+        );
+        for text in [all, none] {
+            assert!(!text.contains("right") && !text.contains("wrong"), "{text}");
+        }
+    }
 }

@@ -183,10 +183,15 @@ pub(super) fn unconfigured(probe: &Probe, seen: &Observed<'_>) -> Case {
     .filter(|(count, _)| *count > 0)
     .map(|(count, what)| format!("{what} ({count}×)"))
     .collect();
+    let expected = if seen.knowledge == Knowledge::Known {
+        "right answers without settings"
+    } else {
+        "answers without settings"
+    };
     if seen.configured {
         return probe.missed(
             "it is given settings, so what it does without them was not seen",
-            "right answers without settings",
+            expected,
         );
     }
     if asked.is_empty() {
@@ -202,7 +207,7 @@ pub(super) fn unconfigured(probe: &Probe, seen: &Observed<'_>) -> Case {
     if decided().any(|end| *end != End::Stable) {
         probe.missed(
             format!("{asked}; some answers were not right, settings may be what is missing"),
-            "right answers without settings",
+            expected,
         )
     } else if decided().next().is_none() {
         probe.case(

@@ -14,8 +14,8 @@ const USUAL: &str = "usual";
 const TOLD: usize = 6;
 
 /// Name and text of each finding, in the order in which they are shown. A name that is empty goes
-/// on with the one before.
-pub(crate) fn of(measured: &Measured) -> Vec<(&'static str, String)> {
+/// on with the one before. `known` says whether the right answers are.
+pub(crate) fn of(measured: &Measured, known: bool) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     for (index, start) in measured.starts.iter().enumerate() {
         let name = match start.kind {
@@ -35,7 +35,11 @@ pub(crate) fn of(measured: &Measured) -> Vec<(&'static str, String)> {
             (name, start.summary.clone())
         });
     }
-    listed(&mut found, "rounds", measured.cycles.iter().map(rounds));
+    listed(
+        &mut found,
+        "rounds",
+        measured.cycles.iter().map(|cycles| rounds(cycles, known)),
+    );
     if let Some(text) = measured.overlay.as_ref().and_then(overlay) {
         found.push(("overlay", text.to_owned()));
     }
@@ -56,7 +60,7 @@ pub(crate) fn of(measured: &Measured) -> Vec<(&'static str, String)> {
         let ends: Vec<String> = measured.ends.iter().map(ending).collect();
         found.push(("ends", ends.join("; ")));
     }
-    ways(&mut found, &measured.personas);
+    ways(&mut found, &measured.personas, known);
     edges(&mut found, &measured.edges);
     if !measured.written.is_empty() {
         let paths: Vec<&str> = measured.written.iter().map(|w| w.path.as_str()).collect();
@@ -107,7 +111,7 @@ fn listed(
     }
 }
 
-fn rounds(cycles: &Cycles) -> String {
+fn rounds(cycles: &Cycles, known: bool) -> String {
     let what = match cycles.kind {
         CyclesKind::SameText => "of one file",
         CyclesKind::ChangedText => "of one file, its text changed each time",
@@ -124,7 +128,8 @@ fn rounds(cycles: &Cycles) -> String {
         text = format!("{text}; memory {} → {}", size(before), size(after));
     }
     if cycles.wrong > 0 {
-        text = format!("{text}; {} wrong", cycles.wrong);
+        let how = if known { "wrong" } else { "otherwise" };
+        text = format!("{text}; {} {how}", cycles.wrong);
     }
     if cycles.left_open > 0 {
         text = format!("{text}; {} documents left open", cycles.left_open);
@@ -169,7 +174,7 @@ pub(crate) const fn is_bad(outcome: PersonaOutcome) -> bool {
     !matches!(outcome, PersonaOutcome::Fine | PersonaOutcome::NotAsked)
 }
 
-fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona]) {
+fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona], known: bool) {
     if personas.is_empty() {
         return;
     }
@@ -187,7 +192,8 @@ fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona]) {
     let bad: Vec<String> = bad
         .map(|persona| {
             let outcome = match persona.outcome {
-                PersonaOutcome::Wrong => "does not answer rightly",
+                PersonaOutcome::Wrong if known => "does not answer rightly",
+                PersonaOutcome::Wrong => "does not answer everything",
                 PersonaOutcome::Silent => "is silent",
                 PersonaOutcome::Dead => "dies",
                 PersonaOutcome::DoesNotEnd => "does not end",
@@ -214,7 +220,7 @@ fn edges(found: &mut Vec<(&'static str, String)>, edges: &[Edge]) {
             let behind = if edge.answer == "the server died" {
                 ""
             } else {
-                ", and no right answer behind it"
+                ", and no usual answer behind it"
             };
             match &edge.detail {
                 Some(detail) => format!("{}: {}{behind}: {detail}", edge.name, edge.answer),
@@ -303,7 +309,7 @@ mod tests {
             ],
             ..Measured::default()
         };
-        let told = of(&measured);
+        let told = of(&measured, true);
         let told: Vec<(&str, &str)> = told
             .iter()
             .map(|(name, text)| (*name, text.as_str()))
@@ -339,7 +345,7 @@ mod tests {
             ..Measured::default()
         };
         assert_eq!(
-            of(&measured),
+            of(&measured, true),
             [
                 (
                     "overlay",
@@ -367,7 +373,10 @@ mod tests {
             ],
             ..Measured::default()
         };
-        let told: Vec<String> = of(&measured).into_iter().map(|(_, text)| text).collect();
+        let told: Vec<String> = of(&measured, true)
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect();
         assert_eq!(
             told,
             ["usual: does not end: stays", "b: does not end: refused"]
@@ -380,7 +389,7 @@ mod tests {
             edges: vec![edge("e", "no answer", false); 9],
             ..Measured::default()
         };
-        let found = of(&measured);
+        let found = of(&measured, true);
         assert_eq!(found.len(), TOLD + 1);
         assert_eq!(found[0].0, "edges");
         assert_eq!(found[1].0, "");
@@ -398,8 +407,8 @@ mod tests {
             ..Measured::default()
         };
         let told = "fine with each of 1 ways of a client".to_owned();
-        assert_eq!(of(&measured), [("ways", told)]);
-        assert_eq!(of(&Measured::default()), []);
+        assert_eq!(of(&measured, true), [("ways", told)]);
+        assert_eq!(of(&Measured::default(), true), []);
     }
 
     #[test]

@@ -249,7 +249,8 @@ pub struct Edge {
     /// More about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Whether a usual question was answered rightly behind it.
+    /// Whether a usual question was answered behind it as it was before: rightly, where that came at
+    /// all.
     pub alive: bool,
 }
 

@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::conclusion::Conclusion;
-use crate::layout::visible;
 use crate::markdown::code;
 use crate::measured::{CyclesKind, StartKind};
 use crate::measured::{most_memory, steady_us};
 use crate::model::{OperationTimeline, Report, Run, RunKind, SubjectKind};
+use crate::outside::{self, clipped, visible};
 use crate::text::duration;
 use crate::verdict::Verdict;
 use crate::words;
@@ -34,6 +36,7 @@ pub(crate) fn is_about_servers(report: &Report) -> bool {
 /// takes in the middle, how much memory it needed, and what to know. Empty for a report without
 /// servers.
 pub fn render_summary(report: &Report) -> String {
+    let report = &outside::fit(report);
     let mut out = String::new();
     if !is_about_servers(report) {
         return out;
@@ -62,6 +65,7 @@ pub fn render_summary(report: &Report) -> String {
 /// A Markdown table of servers × clauses, with a sign for each verdict; the clauses are those that
 /// any of the runs knows. Empty for a report without servers.
 pub fn render_matrix(report: &Report) -> String {
+    let report = &outside::fit(report);
     let mut out = String::new();
     if !is_about_servers(report) {
         return out;
@@ -99,15 +103,17 @@ pub fn render_matrix(report: &Report) -> String {
 
 /// The same for a terminal: a line a server, with its verdict.
 pub fn render_overview(report: &Report) -> String {
+    let report = &outside::fit(report);
     let name = |run: &Run| visible(&words::subject(&run.subject));
     let names: Vec<String> = report.runs.iter().map(name).collect();
-    let width = names.iter().map(|name| name.chars().count()).max();
+    let width = names.iter().map(|name| name.width()).max();
     let width = width.unwrap_or(0).min(40);
     let mut out = String::new();
     for (run, name) in report.runs.iter().zip(names) {
         let said = visible(&run.conclusion.to_string().replace('\n', " "));
         let room = 78_usize.saturating_sub(width).max(20);
-        let _ = writeln!(out, "{name:<width$}  {}", shortened(&said, room));
+        let gap = " ".repeat(width.saturating_sub(name.width()));
+        let _ = writeln!(out, "{name}{gap}  {}", shortened(&said, room));
     }
     out
 }
@@ -132,11 +138,7 @@ fn plain(text: &str) -> String {
 }
 
 fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
+    clipped(text, most)
 }
 
 /// The conclusion without what differs between runs that come to the same.
@@ -156,6 +158,9 @@ fn words_of(conclusion: &Conclusion) -> &'static str {
 
 /// How long after a cold start every operation that the server has was right, and stayed so.
 fn ready(run: &Run) -> String {
+    if !run.knows_answers() {
+        return nothing();
+    }
     let starts = run.measured.iter().flat_map(|measured| &measured.starts);
     let cold = starts.clone().find(|start| start.kind == StartKind::Cold);
     let operations: &[OperationTimeline] = match cold {
@@ -169,7 +174,7 @@ fn ready(run: &Run) -> String {
         }
         match steady_us(operation) {
             Some(at) => last = last.max(Some(at)),
-            None if run.sample.is_some() => {
+            None if run.knows_answers() => {
                 return format!("no right {}", plain(&operation.operation));
             }
             None => return nothing(),

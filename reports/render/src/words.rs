@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::conclusion::Conclusion;
-use crate::model::{Evidence, Place, Run, RunKind, Skipped, Stale, Subject};
+use crate::model::{Evidence, OperationTimeline, Place, Run, RunKind, Skipped, Stale, Subject};
 use crate::verdict::{Level, Verdict};
 
 /// What there is to say of a report without any run.
@@ -87,6 +87,30 @@ pub(crate) fn baseline(run: &Run) -> Vec<String> {
             .map(|change| format!("worse: {change}")),
     );
     lines
+}
+
+/// How soon an operation was answered rightly, and for good; without known answers, how soon it was
+/// answered, and in the same way. `after` stands before a time.
+pub(crate) fn readiness(of: &OperationTimeline, known: bool, after: &str) -> String {
+    use crate::text::duration;
+    match (known, of.first_right_us, of.stable_us) {
+        (true, Some(first), Some(stable)) => format!(
+            "right{after} {}, stable{after} {}",
+            duration(first),
+            duration(stable)
+        ),
+        (true, Some(first), None) => format!("right{after} {}, never stable", duration(first)),
+        (true, None, _) => "never right".to_owned(),
+        (false, Some(first), Some(stable)) => format!(
+            "answered{after} {}, the same thrice{after} {}",
+            duration(first),
+            duration(stable)
+        ),
+        (false, Some(first), None) => {
+            format!("answered{after} {}, never the same thrice", duration(first))
+        }
+        (false, None, _) => "no result".to_owned(),
+    }
 }
 
 /// What a verdict is called in this kind of run.

@@ -6,6 +6,7 @@ use crate::measured::{Measured, Start, StartKind};
 use crate::model::{Heard, OperationTimeline, Run};
 use crate::text::duration;
 use crate::trajectory::text::clipped;
+use crate::words;
 
 /// The most stretches of one operation that are shown.
 const MOST: usize = 400;
@@ -84,6 +85,9 @@ pub(super) enum Ready {
 /// How soon all operations are true after a cold start; of what the host saw where no start was
 /// followed.
 pub(super) fn ready(run: &Run) -> Ready {
+    if !run.knows_answers() {
+        return Ready::Unknown;
+    }
     let starts = run.measured.iter().flat_map(|measured| &measured.starts);
     let cold = starts
         .clone()
@@ -106,7 +110,7 @@ pub(super) fn starts(run: &Run) -> Vec<StartView> {
         let again = views.iter().any(|known| known.heading == kind(start.kind));
         views.push(StartView {
             heading: heading(start.kind, again),
-            ..of_start(start, followed)
+            ..of_start(start, followed, run.knows_answers())
         });
     }
     // A cold start that was measured says the same, and more.
@@ -116,7 +120,7 @@ pub(super) fn starts(run: &Run) -> Vec<StartView> {
         views.push(StartView {
             heading: "As the host was answered",
             summary: None,
-            lines: lines(&run.operations, span),
+            lines: lines(&run.operations, span, run.knows_answers()),
             marks: Vec::new(),
             ticks: ticks(span),
             span: duration(span),
@@ -139,7 +143,7 @@ fn end_of_start(start: &Start) -> u64 {
     moments.max().unwrap_or(0)
 }
 
-fn of_start(start: &Start, span: u64) -> StartView {
+fn of_start(start: &Start, span: u64, known: bool) -> StartView {
     let initialized = start.initialized_us.map(|at| Mark {
         x: percent(at, span),
         at: duration(at),
@@ -150,8 +154,14 @@ fn of_start(start: &Start, span: u64) -> StartView {
     });
     let signals = start.signals.iter().take(MOST).map(|signal| {
         let (class, sign, words) = match signal.held {
-            Some(true) => ("good", "✓", "true: every answer after it was right"),
-            Some(false) => ("bad", "✗", "not true: an answer after it was not right"),
+            Some(true) if known => ("good", "✓", "true: every answer after it was right"),
+            Some(true) => ("good", "✓", "true: every question after it was answered"),
+            Some(false) if known => ("bad", "✗", "not true: an answer after it was not right"),
+            Some(false) => (
+                "bad",
+                "✗",
+                "not true: not every question after it was answered",
+            ),
             None => ("none", "–", "nothing was asked after it"),
         };
         Mark {
@@ -166,7 +176,7 @@ fn of_start(start: &Start, span: u64) -> StartView {
     StartView {
         heading: kind(start.kind),
         summary: Some(shown(&start.summary)).filter(|summary| !summary.is_empty()),
-        lines: lines(&start.operations, span),
+        lines: lines(&start.operations, span, known),
         marks: initialized.into_iter().chain(signals).collect(),
         ticks: ticks(span),
         span: duration(span),
@@ -191,11 +201,11 @@ pub(super) const fn kind(kind: StartKind) -> &'static str {
     }
 }
 
-fn lines(operations: &[OperationTimeline], span: u64) -> Vec<TimeLine> {
-    operations.iter().map(|of| line(of, span)).collect()
+fn lines(operations: &[OperationTimeline], span: u64, known: bool) -> Vec<TimeLine> {
+    operations.iter().map(|of| line(of, span, known)).collect()
 }
 
-fn line(of: &OperationTimeline, span: u64) -> TimeLine {
+fn line(of: &OperationTimeline, span: u64, known: bool) -> TimeLine {
     let heard = &of.heard[..of.heard.len().min(MOST)];
     let bars = heard.iter().enumerate().map(|(index, stretch)| {
         let next = heard.get(index + 1).map(|next| next.from_us);
@@ -229,13 +239,7 @@ fn line(of: &OperationTimeline, span: u64) -> TimeLine {
     TimeLine {
         operation: shown(&of.operation),
         right: of.first_right_us.map(|at| percent(at, span)),
-        words: match (of.first_right_us, of.stable_us) {
-            (Some(right), Some(stable)) => {
-                format!("right {}, stable {}", duration(right), duration(stable))
-            }
-            (Some(right), None) => format!("right {}, never stable", duration(right)),
-            (None, _) => "never right".to_owned(),
-        },
+        words: words::readiness(of, known, ""),
         bars: bars.collect(),
         heard: rows.collect(),
         more: of.heard.len().saturating_sub(MOST),
@@ -259,7 +263,7 @@ pub(super) fn class(heard: &Heard) -> &'static str {
 }
 
 /// The kinds of answers that occur on time lines: class and words.
-pub(super) fn kinds(starts: &[StartView]) -> Vec<(&'static str, &'static str)> {
+pub(super) fn kinds(starts: &[StartView], known: bool) -> Vec<(&'static str, &'static str)> {
     const ALL: [(&str, &str); 8] = [
         ("right", "right"),
         ("partial", "partial"),
@@ -276,7 +280,12 @@ pub(super) fn kinds(starts: &[StartView]) -> Vec<(&'static str, &'static str)> {
         .map(|bar| bar.class)
         .collect();
     let occurs = |(class, _): &(&str, &str)| bars.contains(class);
-    ALL.into_iter().filter(occurs).collect()
+    let said = |(class, words): (&'static str, &'static str)| match class {
+        "right" if !known => (class, "answered"),
+        "wrong" if !known => (class, "another answer"),
+        _ => (class, words),
+    };
+    ALL.into_iter().filter(occurs).map(said).collect()
 }
 
 /// At most six round numbers, the beginning with them.
@@ -411,6 +420,7 @@ mod tests {
                 heard: vec![heard(false, 100, 200), heard(true, 500, 900)],
             },
             1_000,
+            true,
         );
         let bars: Vec<(&str, &str)> = line.bars.iter().map(|bar| (&*bar.x, &*bar.width)).collect();
         assert_eq!(bars, [("10.00", "40.00"), ("50.00", "40.00")]);
