@@ -18,7 +18,7 @@ use dsh_harness::lsp::LspService;
 use dsh_harness::subprocess::Subprocess;
 use dsh_harness::{Deployment, MountError, Runtime};
 use dsh_reports::{CyclesKind, Run, Selection};
-use dsh_transcript::{Event, EventBody, Recorder, jsonl};
+use dsh_transcript::{Bounds, Event, EventBody, Recorder, jsonl};
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{self, Question, Seam};
@@ -60,6 +60,9 @@ pub enum Ground {
 
 /// The usual number of rounds: as many as an agent asks in a long session.
 pub const ROUNDS: usize = 200;
+
+/// Bytes of one message that are kept, and so can be judged: as many as a host takes by default.
+pub(crate) const KEPT: usize = 16_000_000;
 
 /// What goes wrong where nothing is odd is given this part of the budget where something is: it says
 /// little then, and mostly comes to the same end.
@@ -181,7 +184,7 @@ pub async fn check(
     stop: &CancellationToken,
     watch: &(dyn Fn(Step) + Sync),
 ) -> Result<Checked, CheckError> {
-    let recorder = Recorder::new();
+    let recorder = Recorder::with_bounds(bounds());
     let recording = Arc::new(RecordingSubprocess::new(subprocess, recorder.clone()));
     let place = Place::make(ground, target, options)?;
     let phases = Phases::of(&options.only);
@@ -241,6 +244,14 @@ pub async fn check(
         Err(left) => checked.run.remarks.push(left),
     }
     Ok(checked)
+}
+
+/// What is kept of a conversation: every message whole that the host takes by default.
+fn bounds() -> Bounds {
+    Bounds {
+        body: KEPT,
+        ..Bounds::default()
+    }
 }
 
 /// The folder for the temporary files of a server.

@@ -130,8 +130,23 @@ impl<'a> Observed<'a> {
         match self.handshake().and_then(|handshake| handshake.result) {
             Some(result) if result["capabilities"].is_object() => Ok(result),
             Some(_) => untestable("the initialize result has no capabilities"),
-            None => untestable("initialize was not answered"),
+            None => match self.too_long() {
+                Some(said) => Err(Box::new(probe.case(Verdict::Untestable, said))),
+                None => untestable("initialize was not answered"),
+            },
         }
+    }
+
+    /// What to say of an answer to `initialize` that came and was not kept whole: a bound of ours.
+    fn too_long(&self) -> Option<String> {
+        let answer = self.handshake()?.answer?.frame()?;
+        answer.cut.as_ref()?;
+        Some(format!(
+            "the answer to initialize has {} bytes, and of one message {} are kept: a bound of this \
+             instrument, so that it was not judged",
+            answer.size,
+            crate::check::KEPT
+        ))
     }
 
     /// What the second start was seen doing, or the case that says that there is nothing to see.

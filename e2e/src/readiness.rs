@@ -47,6 +47,8 @@ pub(crate) enum Answer {
     Other(String),
     /// The server's process ended, or its output could not be read on.
     Died(String),
+    /// What the server wrote could not be read on, or is longer than the host takes: how.
+    Unread(String),
     /// The budget ended before anything came.
     Silent,
     /// The host refused to ask: what it needs is not advertised.
@@ -59,6 +61,7 @@ impl Answer {
             Self::Right => "right".to_owned(),
             Self::Other(name) => name.clone(),
             Self::Died(_) => "the server died".to_owned(),
+            Self::Unread(_) => "unreadable".to_owned(),
             Self::Silent => "no answer".to_owned(),
             Self::Refused(_) => "refused".to_owned(),
         }
@@ -95,6 +98,8 @@ pub(crate) enum End {
     Budget,
     /// The server died again and again, or before it was initialized.
     Died(String),
+    /// What it wrote could not be read on, again and again.
+    Unread(String),
     /// The host refused to ask.
     Refused(String),
 }
@@ -231,11 +236,14 @@ impl Track {
                 self.running = 0;
                 self.deaths = 0;
             }
-            Answer::Died(how) => {
+            Answer::Died(how) | Answer::Unread(how) => {
                 self.running = 0;
                 self.deaths += 1;
                 if self.deaths >= DEATHS {
-                    self.stop(End::Died(how.clone()));
+                    self.stop(match &reply.answer {
+                        Answer::Unread(_) => End::Unread(how.clone()),
+                        _ => End::Died(how.clone()),
+                    });
                 }
             }
             Answer::Silent => self.stop(End::Budget),

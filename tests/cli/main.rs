@@ -23,3 +23,4 @@ mod run;
 mod support;
 mod tamper;
 mod tap;
+mod truth;

@@ -127,6 +127,9 @@ pub(super) fn remark(operation: Operation, reply: &Reply, budget: Duration) -> O
             budget.as_secs_f64()
         )),
         Answer::Died(how) => Some(format!("the server died on {operation}: {how}")),
+        Answer::Unread(how) => Some(format!(
+            "the answer to {operation} could not be read: {how}"
+        )),
         Answer::Other(name) => Some(match &reply.detail {
             Some(detail) => format!("{operation} was answered with {name}: {detail}"),
             None => format!("{operation} was answered with {name}"),

@@ -11,6 +11,9 @@ use crate::readiness::{Answer, End};
 use crate::samples::Operation;
 use crate::shape;
 
+/// The setting of the host that bounds one message.
+pub(super) const MESSAGE_BOUND: &str = "maxMessageBytes";
+
 /// QUA-4: one case an operation, or a question where an operation has several.
 pub(super) fn known(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
     let result = match openable(probe, seen) {
@@ -108,6 +111,7 @@ fn answered(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
         }
         End::Budget => probe.case(Verdict::Timeout, unfinished(asked, &budget)),
         End::Died(how) => probe.case(Verdict::Crash, format!("the server died: {how}")),
+        End::Unread(how) => probe.missed(unread(how), ""),
         End::Refused(why) => probe.case(Verdict::HarnessError, format!("not asked: {why}")),
     };
     case.expected = Some(match seen.knowledge {
@@ -269,6 +273,7 @@ fn changed(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
             "",
         ),
         End::Died(how) => probe.case(Verdict::Crash, format!("the server died: {how}")),
+        End::Unread(how) => probe.missed(unread(how), ""),
         End::Refused(why) => probe.case(Verdict::HarnessError, format!("not asked: {why}")),
     };
     case.expected = Some(format!(
@@ -282,6 +287,16 @@ fn changed(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
     });
     case.evidence = evidence_of(seen, asked);
     Some(labelled_only_id(case, &asked.label))
+}
+
+/// What to say where the host could not read on: a message may break the protocol, or only be longer
+/// than the host takes, which is a bound of ours and no death of the server.
+pub(super) fn unread(how: &str) -> String {
+    if how.contains(MESSAGE_BOUND) {
+        format!("longer than the host takes, whose bound is {MESSAGE_BOUND}: {how}")
+    } else {
+        format!("what came could not be read: {how}")
+    }
 }
 
 pub(super) fn labelled_only_id(mut case: Case, label: &str) -> Case {

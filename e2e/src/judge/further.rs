@@ -3,7 +3,7 @@
 use dsh_reports::{Case, Verdict, duration};
 
 use super::answers::{
-    evidence_of, evidence_of_first, labelled, labelled_only_id, openable, shape_of,
+    evidence_of, evidence_of_first, labelled, labelled_only_id, openable, shape_of, unread,
 };
 use super::handshake::advertised;
 use super::{Asked, Knowledge, Observed};
@@ -71,6 +71,7 @@ fn one(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
             _ => "not answered right three times running".to_owned(),
         },
         End::Died(how) => format!("the server died: {how}"),
+        End::Unread(how) => unread(how),
         End::Refused(why) => {
             let case = probe.case(Verdict::HarnessError, format!("not asked: {why}"));
             return Some(labelled(case, &asked.label));
