@@ -422,7 +422,10 @@ impl Work<'_> {
             let enough = self.usual_right.clone();
             let plan = match step.about {
                 About::End => Plan::Once,
-                _ => Plan::UntilRight(&enough),
+                _ => Plan::UntilRight {
+                    enough: &enough,
+                    may_help: step.may_help,
+                },
             };
             let patience = self.patience();
             let in_full = self.left() >= patience;
@@ -507,11 +510,20 @@ impl Work<'_> {
             let site = &self.bench.site;
             let mut edges = Edges::of(site, &initialized, &self.usual_right);
             let ready = edges.settle(&mut client, bounds.within / 2).await;
-            overlay &= edges.query.is_some();
+            if overlay && edges.query.is_some() && !edges.answers() {
+                let said = "overlay: no question is answered, so it was not tried";
+                self.part.remarks.push(said.to_owned());
+            }
+            overlay &= edges.query.is_some() && edges.answers();
             if overlay && !client.is_gone() && !client.is_late() {
                 overlay = false;
+                // A question that is never answered leaves the odd requests their time.
+                let deadline_us = client.deadline_us;
+                let own_us = client.now_us().saturating_add(micros(self.left() / 3));
+                client.deadline_us = deadline_us.min(own_us);
                 let told =
                     overlay::probe(&mut client, site, edges.initialized, bounds.budget).await;
+                client.deadline_us = deadline_us;
                 match told {
                     Ok(overlay) => self.part.measured.overlay = Some(overlay),
                     Err(why) => self.part.remarks.push(format!("overlay: {why}")),

@@ -18,7 +18,7 @@ use crate::time::micros;
 /// How long an odd request may take.
 const ODD: Duration = Duration::from_secs(2);
 /// The same of a server that leaves usual ones without an answer.
-const SHORT: Duration = Duration::from_millis(500);
+const SHORT: Duration = Duration::from_millis(250);
 /// How long the answer to what needs none is listened for.
 const LISTEN: Duration = Duration::from_millis(250);
 /// How long a server has to answer the usual question rightly again.
@@ -103,10 +103,29 @@ impl<'e> Edges<'e> {
         if self.usual == Usual::Right {
             return self.is_alive(client, within).await;
         }
-        if !self.is_alive(client, within.min(ODD)).await {
-            self.usual = Usual::Alive;
+        // Whichever is answered first is the usual one.
+        let each = (within / 8).clamp(SHORT / 2, Duration::from_secs(1));
+        let all: Vec<Option<&Query<'_>>> = match self.query {
+            None => vec![None],
+            Some(_) => (self.site.first_of_each().into_iter())
+                .filter(|query| advertised(self.initialized, query.operation))
+                .map(|query| self.site.queries.iter().find(|q| std::ptr::eq(*q, query)))
+                .collect(),
+        };
+        for query in all {
+            let before = std::mem::replace(&mut self.query, query);
+            if self.is_alive(client, each).await {
+                return true;
+            }
+            self.query = before;
         }
+        self.usual = Usual::Alive;
         !client.is_gone() && !client.is_cancelled()
+    }
+
+    /// Whether the usual question is answered with anything.
+    pub(super) fn answers(&self) -> bool {
+        self.usual != Usual::Alive
     }
 
     /// How long an odd request may take.
@@ -261,7 +280,7 @@ impl<'e> Edges<'e> {
     /// Whether the usual question is answered as it was before, now or soon.
     pub(super) async fn is_alive(&self, client: &mut Client<'_>, within: Duration) -> bool {
         if self.usual == Usual::Alive {
-            client.rest(LISTEN).await;
+            client.rest(SHORT / 2).await;
             return !client.is_gone();
         }
         let until_us = client.now_us() + micros(within);
