@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use dsh_harness::kernel::{Cancel, CancelReason};
+use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Exit;
@@ -58,7 +59,17 @@ pub(crate) fn interruptible<F>(work: impl FnOnce(Interruption) -> F) -> Exit
 where
     F: Future<Output = Exit>,
 {
-    on_runtime(work, |_| {})
+    on_runtime(&mut Builder::new_multi_thread(), work, |_| {})
+}
+
+/// The same for work that does so many things at a time: where one is done, threads that hand each
+/// step of it to one another take longer than the step.
+pub(crate) fn interruptible_on<F>(threads: usize, work: impl FnOnce(Interruption) -> F) -> Exit
+where
+    F: Future<Output = Exit>,
+{
+    let mut builder = Builder::new_multi_thread();
+    on_runtime(builder.worker_threads(threads.max(1)), work, |_| {})
 }
 
 /// The same for work that reads stdin. A read that blocks is not waited for: there is no way to end
@@ -67,20 +78,19 @@ pub(crate) fn interruptible_reader<F>(work: impl FnOnce(Interruption) -> F) -> E
 where
     F: Future<Output = Exit>,
 {
-    on_runtime(work, tokio::runtime::Runtime::shutdown_background)
+    let builder = &mut Builder::new_multi_thread();
+    on_runtime(builder, work, Runtime::shutdown_background)
 }
 
 fn on_runtime<F>(
+    builder: &mut Builder,
     work: impl FnOnce(Interruption) -> F,
-    shut_down: impl FnOnce(tokio::runtime::Runtime),
+    shut_down: impl FnOnce(Runtime),
 ) -> Exit
 where
     F: Future<Output = Exit>,
 {
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
+    let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             complain(&format!("error: no threads can be started: {error}"));

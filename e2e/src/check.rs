@@ -314,7 +314,8 @@ impl Check<'_> {
         if measured && !self.cancel.is_cancelled() {
             self.measure(recording, ground, scratch, &mut checked.run)
                 .await;
-            checked.events = self.recorder.events();
+            let seen = checked.events.len() as u64;
+            checked.events.extend(self.recorder.events_from(seen));
             let end_us = checked.events.last().map_or(0, |event| event.at_us);
             checked.run.duration_us = end_us;
         }

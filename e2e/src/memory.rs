@@ -2,7 +2,8 @@
 //! pure; only [`ProcessTable::read`] and [`available`] look at `/proc` and `/sys`.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 
 /// Who runs on this machine, and how much memory each holds resident.
 #[derive(Clone, Debug, Default)]
@@ -27,9 +28,7 @@ impl ProcessTable {
             let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
                 continue;
             };
-            if let Ok(line) = std::fs::read(format!("/proc/{pid}/stat")) {
-                all.extend(parse(&line));
-            }
+            all.extend(read_one(pid));
         }
         Ok(Self(all))
     }
@@ -37,8 +36,7 @@ impl ProcessTable {
     /// The processes of these only, by their numbers, as they are now: to look again at a tree
     /// whose members are known costs little.
     pub fn read_some(pids: &BTreeSet<u32>) -> Self {
-        let read = |pid: &u32| parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?);
-        Self(pids.iter().filter_map(read).collect())
+        Self(pids.iter().copied().filter_map(read_one).collect())
     }
 
     /// The memory of these processes, in bytes. Pages that they share count for each of them.
@@ -102,6 +100,15 @@ fn page() -> u64 {
     #[cfg(not(unix))]
     let size = 4096;
     size
+}
+
+/// A process as it is now; none where it is gone.
+fn read_one(pid: u32) -> Option<Process> {
+    // The line has 52 numbers and a name of at most 64 bytes, and comes whole in one read.
+    let mut line = [0; 2048];
+    let mut file = File::open(format!("/proc/{pid}/stat")).ok()?;
+    let length = file.read(&mut line).ok()?;
+    parse(&line[..length])
 }
 
 /// Reads a line of `/proc/<pid>/stat`; the name in it stands in parentheses and may hold anything.

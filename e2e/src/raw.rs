@@ -286,17 +286,18 @@ impl Work<'_> {
         if let Some(end) = &warm.departure {
             self.part.measured.ends.push(ending("shutdown", end));
         }
-        let events = self.stable.recorder().events();
-        // Of a cold start, what the host saw is what is usual.
-        let host = host_process(&events);
-        if let Some(process) = host.or(cold.process) {
-            let output = output::of_process(&events, process, StartKind::Cold);
-            self.part.measured.output.push(output);
-        }
-        if let Some(process) = warm.process {
-            let output = output::of_process(&events, process, StartKind::Warm);
-            self.part.measured.output.push(output);
-        }
+        let outputs = self.stable.recorder().look(0, |events| {
+            // Of a cold start, what the host saw is what is usual.
+            let started = [
+                (host_process(events).or(cold.process), StartKind::Cold),
+                (warm.process, StartKind::Warm),
+            ];
+            started
+                .into_iter()
+                .filter_map(|(process, kind)| Some(output::of_process(events, process?, kind)))
+                .collect::<Vec<_>>()
+        });
+        self.part.measured.output.extend(outputs);
         let dead = |seen: &Seen| seen.handshake != Handshake::Initialized;
         let hopeless = dead(&cold) && dead(&warm);
         self.take_usual(&cold, &warm);

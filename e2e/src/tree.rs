@@ -14,7 +14,7 @@ pub(crate) struct Resident {
 }
 
 /// Every how many looks the members are found anew.
-const SURVEY: usize = 5;
+const SURVEY: usize = 10;
 
 impl Resident {
     /// The bytes that the tree of this leader holds now; none where the system does not tell.

@@ -22,7 +22,7 @@ use crate::forms::Form;
 use crate::output::complain;
 use crate::progress::Progress;
 use crate::shell::Shell;
-use crate::signals::{Interruption, interruptible};
+use crate::signals::{Interruption, interruptible_on};
 use all::{Done, Earlier, Limit};
 use outcome::Outcome;
 use selection::{Chosen, Refused};
@@ -181,7 +181,8 @@ pub(crate) fn run(shell: &Shell, global: Global, args: Args) -> Exit {
             return Exit::Usage;
         }
     };
-    interruptible(|interruption| async move {
+    let at_a_time = args.scale.places().min(chosen.servers.len());
+    interruptible_on(at_a_time, |interruption| async move {
         let checker = Checker {
             shell: shell.clone(),
             progress: Progress::new(shell.stderr_is_terminal, global.quiet),

@@ -1,5 +1,6 @@
 //! Many rounds of open, question and close.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -56,14 +57,22 @@ pub(super) async fn changed_text(
     let mut rounds = begin(second, subject, CyclesKind::ChangedText, second.rounds);
     drive(second, &mut rounds, None, |round| {
         let text = format!("{original}{}", end.repeat(round + 1));
-        std::fs::write(&path, text).ok()?;
+        rewrite(&path, &text).ok()?;
         Some((question.clone(), Some(file.clone())))
     })
     .await;
-    std::fs::write(&path, original)?;
+    rewrite(&path, &original)?;
     second.wrote(&file, "written");
     allowed.allow(&file);
     Ok(rounds)
+}
+
+/// Gives a file another text. It is not emptied first: that costs far more than the text where the
+/// file system brings to the disk what replaced something.
+fn rewrite(path: &Path, text: &str) -> Result<(), std::io::Error> {
+    let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)
 }
 
 /// Another file each time: copies of the one that is asked about, beside it. Where the server

@@ -92,7 +92,8 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 impl Scale {
-    fn places(&self) -> usize {
+    /// How many servers are checked at the same time, at most.
+    pub(super) fn places(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.jobs.map_or_else(cores, usize::from)
     }

@@ -63,8 +63,10 @@ pub(crate) struct Tree {
     emptied: Milestone<()>,
     /// Nothing is left to be done by [`Tree::kill_now`].
     over: AtomicBool,
-    /// Held while the table is looked at, so that [`Tree::kill_now`] is the last to look.
-    looking: Mutex<()>,
+    /// Held while the table is looked at, so that [`Tree::kill_now`] is the last to look. True once
+    /// nobody was left, neither a member nor one that carries the mark: nobody is there then who
+    /// could start another, and the table need not be read again.
+    deserted: Mutex<bool>,
 }
 
 #[derive(Debug)]
@@ -99,7 +101,7 @@ impl Tree {
                 exit: Milestone::new(),
                 emptied: Milestone::new(),
                 over: AtomicBool::new(false),
-                looking: Mutex::new(()),
+                deserted: Mutex::new(false),
             }),
             Err(reason) => {
                 // Both fail only if it has ended already.
@@ -139,7 +141,8 @@ impl Tree {
         pin::ended(self.descriptor.as_fd()).await;
         self.tell_exit();
         loop {
-            let Some(Survey { members, .. }) = self.look(false, HashSet::new()).await else {
+            // With the mark, so that ending a tree that is deserted takes no second look.
+            let Some(Survey { members, .. }) = self.look(true, HashSet::new()).await else {
                 continue;
             };
             if members.is_empty() {
@@ -318,12 +321,17 @@ impl Tree {
     /// Who is alive, the leader included. Blocking: it reads the table of processes, and, if what
     /// is `marked` is asked for, the environment of those that started after the leader.
     fn survey(&self, marked: bool, known: &HashSet<Identity>) -> io::Result<Survey> {
-        let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut deserted = self.deserted.lock().unwrap_or_else(PoisonError::into_inner);
+        if *deserted {
+            return Ok(Survey::default());
+        }
         let processes = table::read()?;
         let mut survey = Survey::default();
         let mut pids = HashSet::new();
+        let mut alive = false;
         for process in table::members(&processes, self.leader, known) {
             pids.insert(process.pid);
+            alive |= !process.zombie;
             survey.members.extend(Pinned::take(process)?);
         }
         // Once the leader was reaped, its group is empty, and the number may be another's.
@@ -346,14 +354,18 @@ impl Tree {
                     && !process.kernel
                     && !process.zombie
             });
-            survey.escaped = self.marked(candidates.collect())?;
+            let (escaped, none) = self.marked(candidates.collect())?;
+            survey.escaped = escaped;
+            // A member that ended since the table was read may have started another.
+            *deserted = none && !alive;
         }
         Ok(survey)
     }
 
-    /// Those of `candidates` that carry the mark.
-    fn marked(&self, candidates: Vec<&Process>) -> io::Result<Vec<Pinned>> {
+    /// Those of `candidates` that carry the mark, and whether it is sure that none did.
+    fn marked(&self, candidates: Vec<&Process>) -> io::Result<(Vec<Pinned>, bool)> {
         let mut found = Vec::new();
+        let mut none = true;
         // With how often each could not be looked into.
         let mut undecided: Vec<(&Process, usize)> =
             candidates.into_iter().map(|process| (process, 0)).collect();
@@ -366,22 +378,26 @@ impl Tree {
                         left.push((process, denied + 1));
                     }
                     Environment::Block(block) if self.marker.is_in(&block) => {
+                        none = false;
                         found.extend(Pinned::take(process)?);
                     }
-                    Environment::Block(_) | Environment::Denied => {}
+                    // It may have ended meanwhile, and started another before that.
+                    Environment::Block(block) => none &= !block.is_empty(),
+                    Environment::Denied => none = false,
                 }
             }
-            if left.is_empty() {
+            undecided = left;
+            if undecided.is_empty() {
                 break;
             }
-            undecided = left;
             #[expect(
                 clippy::disallowed_methods,
                 reason = "no event tells the end of an exec"
             )]
             std::thread::sleep(EXEC_PAUSE);
         }
-        Ok(found)
+        none &= undecided.is_empty();
+        Ok((found, none))
     }
 
     /// SIGKILL to the whole group, if it is surely this tree's.
