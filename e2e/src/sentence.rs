@@ -420,7 +420,7 @@ mod tests {
         let late = timeline("hover", &[error, answered(2_000_005, 2_100_000)]);
         let signals = [signal(Some(true), 2_000_000)];
         assert_eq!(
-            told(&[late.clone()], &signals),
+            told(std::slice::from_ref(&late), &signals),
             "A client that does not wait in a warm start sees 2.0 s of error -32801 (hover); \
              x/ready is true at 2.0 s: every question after it was answered."
         );

@@ -43,6 +43,7 @@ fn a_place_past_an_end_is_refused_with_where_the_end_is() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("a.x"), "one 😀\r\ntwo\n").unwrap();
     std::fs::write(folder.join("b.x"), "one").unwrap();
+    std::fs::write(folder.join("mac.x"), "one\rtwo").unwrap();
     std::fs::write(folder.join("empty.x"), "").unwrap();
     for (at, why) in [
         (
@@ -68,7 +69,7 @@ fn a_place_past_an_end_is_refused_with_where_the_end_is() {
         refused(&desk, "w", Some(at), why);
     }
     // The end itself is a place.
-    for at in ["a.x:1:7", "a.x:3:1", "b.x:1:4", "empty.x:1:1"] {
+    for at in ["mac.x:2:4", "a.x:1:7", "a.x:3:1", "b.x:1:4", "empty.x:1:1"] {
         let args = ["check", "--command", "no-such-program", "--ext", ".x=x"];
         let place = ["--workspace", "w", "--at", at];
         desk.run(&[&args[..], &place].concat()).ended(3);

@@ -188,14 +188,18 @@ impl<'e> Edges<'e> {
             }
             "cancel-finished-id" => {
                 let (usual, method, params) = self.usual_request()?;
-                usual.iter().for_each(|usual| client.open(usual));
+                if let Some(usual) = &usual {
+                    client.open(usual);
+                }
                 let id = client.dialogue.request(method, Some(params));
                 client.answer(id, patience).await;
                 client.dialogue.give_up(id);
                 let params = json!({"id": id});
                 client.dialogue.notify("$/cancelRequest", Some(params));
                 let said = listened(client, &[id.into(), Value::Null]).await;
-                usual.iter().for_each(|usual| client.close(usual));
+                if let Some(usual) = &usual {
+                    client.close(usual);
+                }
                 said
             }
             "header-lower-case" => self.spelled(client, Spelling::LowerCase).await?,
@@ -249,13 +253,17 @@ impl<'e> Edges<'e> {
         spelling: Spelling,
     ) -> Result<(String, Option<String>), String> {
         let (usual, method, params) = self.usual_request()?;
-        usual.iter().for_each(|usual| client.open(usual));
+        if let Some(usual) = &usual {
+            client.open(usual);
+        }
         let id = client
             .dialogue
             .request_spelled(method, Some(params), spelling);
         let reply = client.answer(id, self.patience()).await;
         client.dialogue.give_up(id);
-        usual.iter().for_each(|usual| client.close(usual));
+        if let Some(usual) = &usual {
+            client.close(usual);
+        }
         Ok(named(&reply))
     }
 

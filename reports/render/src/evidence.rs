@@ -222,11 +222,7 @@ pub fn member_names(members: &[Member]) -> String {
 pub fn quote(text: &str) -> String {
     let shown = clipped(text, QUOTED);
     // Behind the quotes, since it is not part of what is quoted.
-    let cut = if shown != text {
-        shown.strip_suffix('…')
-    } else {
-        None
-    };
+    let cut = shown.strip_suffix('…').filter(|_| shown != text);
     let quoted = visible(cut.unwrap_or(&shown)).replace('"', "\\\"");
     let more = if cut.is_some() { "…" } else { "" };
     format!("\"{quoted}\"{more}")

@@ -107,12 +107,11 @@ pub(crate) fn clipped(text: &str, columns: usize) -> String {
 pub(crate) fn fit(report: &Report) -> Report {
     let mut fit = report.clone();
     for run in &mut fit.runs {
-        for text in [&mut run.subject.version, &mut run.subject.language] {
-            if let Some(text) = text {
-                *text = clipped(text, NAME);
-            }
+        let subject = &mut run.subject;
+        let told = [&mut subject.version, &mut subject.language];
+        for text in told.into_iter().flatten().chain([&mut subject.name]) {
+            *text = clipped(text, NAME);
         }
-        run.subject.name = clipped(&run.subject.name, NAME);
         if run.subject.kind == SubjectKind::Server {
             *run = said(run);
         }
@@ -131,11 +130,7 @@ fn said(run: &Run) -> Run {
 
 fn cut(value: &mut Value, is_said: bool) {
     match value {
-        Value::String(text) if is_said => {
-            if text.len() > TEXT {
-                *text = clipped(text, TEXT);
-            }
-        }
+        Value::String(text) if is_said && text.len() > TEXT => *text = clipped(text, TEXT),
         Value::Array(all) => all.iter_mut().for_each(|value| cut(value, is_said)),
         Value::Object(members) => {
             for (name, value) in members {

@@ -17,8 +17,14 @@ fn forms(report: &Report) -> Vec<(&'static str, String)> {
     vec![
         ("text", render_text(report, TextOptions::default())),
         ("markdown", render_markdown(report)),
-        ("page", render_page(std::slice::from_ref(report)).unwrap()),
-        ("junit", render_junit(report).unwrap()),
+        (
+            "page",
+            render_page(std::slice::from_ref(report)).expect("a page is made of any report"),
+        ),
+        (
+            "junit",
+            render_junit(report).expect("a report is written as XML"),
+        ),
         ("github", render_github(report)),
         ("badge", render_badge(report)),
         ("summary", render_summary(report)),
@@ -50,7 +56,7 @@ fn says(text: &str) -> Run {
     }
     run.measured = Some(measured);
     run.remarks = vec![text.to_owned()];
-    run.subject.name = text.to_owned();
+    text.clone_into(&mut run.subject.name);
     run.subject.version = Some(text.to_owned());
     run.conclusion = Conclusion::Untestable {
         reason: text.to_owned(),

@@ -228,13 +228,11 @@ fn askable(workspace: &Path, at: &At, target: &Target) -> Result<(), String> {
             served.join(" and ")
         ));
     }
-    let file_there = std::fs::File::open(&path).map_err(unreadable)?;
+    let opened = std::fs::File::open(&path).map_err(unreadable)?;
     // What cannot be opened as a document is told when it is to be, with the limit.
     let mut text = String::new();
-    let read = file_there
-        .take(LONGEST_DOCUMENT + 1)
-        .read_to_string(&mut text);
-    match read {
+    let outcome = opened.take(LONGEST_DOCUMENT + 1).read_to_string(&mut text);
+    match outcome {
         Ok(size) if size as u64 <= LONGEST_DOCUMENT => there_is(&text, at),
         _ => Ok(()),
     }
@@ -242,13 +240,9 @@ fn askable(workspace: &Path, at: &At, target: &Target) -> Result<(), String> {
 
 /// Whether a text has the place: its very end is one, and the end of each line.
 fn there_is(text: &str, at: &At) -> Result<(), String> {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let lines: Vec<&str> = text.split('\n').collect();
-    let units = |line: &str| {
-        line.strip_suffix('\r')
-            .unwrap_or(line)
-            .encode_utf16()
-            .count()
-    };
+    let units = |line: &str| line.encode_utf16().count();
     let line = usize::try_from(at.position.line).unwrap_or(usize::MAX);
     let character = usize::try_from(at.position.character).unwrap_or(usize::MAX);
     let file = &at.file;

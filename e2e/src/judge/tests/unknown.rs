@@ -56,11 +56,11 @@ fn nothing_is_called_right_where_nothing_is_known_to_be() {
             bound: std::time::Duration::from_secs(1),
             ..SecondStart::default()
         };
-        let came = vec![Answer::Right, other.clone()];
+        let unsteady = vec![Answer::Right, other.clone()];
         for story in [
             with(knowledge),
             Story {
-                came: came.clone(),
+                came: unsteady.clone(),
                 second: bad(other.clone()),
                 ..with(knowledge)
             },
