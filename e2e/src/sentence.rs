@@ -228,13 +228,13 @@ fn told_by(signals: &[Signal], until_us: u64, known: bool) -> String {
     }
     if let Some(signal) = told(false) {
         return format!(
-            "; {} at {} is no sign of the end: {} after it",
+            "; {} at {} is no sign of the end: {}",
             signal.name,
             duration(signal.at_us),
             if known {
-                "wrong answers came"
+                "wrong answers came after it"
             } else {
-                "not every question was answered"
+                "not every question after it was answered"
             },
         );
     }
