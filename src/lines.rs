@@ -1,28 +1,16 @@
 //! Text for people, in lines that a terminal has room for.
 
+use dsh_reports::filled;
+use unicode_width::UnicodeWidthStr as _;
+
 /// The columns that a line may have.
 pub(crate) const WIDTH: usize = 80;
 
 /// Writes `content` behind what is on the line already, going on at `indent`.
 pub(crate) fn hanging(text: &mut String, indent: usize, content: &str) {
-    let mut column = indent;
-    let mut first = true;
-    for word in content.split_whitespace() {
-        let width = word.chars().count();
-        if !first && column + 1 + width > WIDTH {
-            text.push('\n');
-            text.push_str(&" ".repeat(indent));
-            column = indent;
-            first = true;
-        }
-        if !first {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += width;
-        first = false;
-    }
+    let room = WIDTH.saturating_sub(indent);
+    let lines = filled(content.split_whitespace(), room, room);
+    text.push_str(&lines.join(&format!("\n{}", " ".repeat(indent))));
     text.push('\n');
 }
 
@@ -44,22 +32,10 @@ pub(crate) fn wrapped(text: &str) -> String {
         if index > 0 {
             out.push('\n');
         }
-        if line.chars().count() <= WIDTH || line.starts_with(' ') {
+        if line.starts_with(' ') || line.width() <= WIDTH {
             out.push_str(line);
-            continue;
-        }
-        let mut column = 0;
-        for unit in units(line) {
-            let width = unit.chars().count();
-            if column > 0 && column + 1 + width > WIDTH {
-                out.push_str("\n  ");
-                column = 2;
-            } else if column > 0 {
-                out.push(' ');
-                column += 1;
-            }
-            out.push_str(unit);
-            column += width;
+        } else {
+            out.push_str(&filled(units(line), WIDTH, WIDTH - 2).join("\n  "));
         }
     }
     out
@@ -139,6 +115,9 @@ mod tests {
             assert!(broken.contains(whole), "{broken}");
         }
         assert!(broken.lines().all(|line| line.len() <= WIDTH), "{broken}");
+        // A character may take two columns.
+        let wide = wrapped(&format!("error: {}", "定義 ".repeat(40)));
+        assert!(wide.lines().all(|line| line.width() <= WIDTH), "{wide}");
         // A mark that is never closed keeps nothing together.
         let open = format!("error: \" {}", "word ".repeat(30));
         assert!(wrapped(&open).lines().all(|line| line.len() <= WIDTH));

@@ -365,6 +365,7 @@ impl Check<'_> {
             events: &[],
             whole: &[],
             knowledge: Knowledge::Nothing,
+            sample: None,
             questions: &[],
             reopened: &[],
             columns: &[],
@@ -659,6 +660,10 @@ impl Check<'_> {
             events: events.get(..first_end).unwrap_or(events),
             whole: events,
             knowledge,
+            sample: match self.place {
+                Place::Sample { sample, .. } => Some(sample),
+                _ => None,
+            },
             questions: &findings.questions,
             reopened: &findings.reopened,
             columns: &findings.columns,

@@ -13,6 +13,7 @@ mod cause;
 mod doctor;
 mod home;
 mod locate;
+mod packaged;
 mod process;
 mod recipes;
 #[cfg(test)]

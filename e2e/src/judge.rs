@@ -26,7 +26,7 @@ use crate::evidence;
 use crate::life::Life;
 use crate::probes::Probe;
 use crate::readiness::Track;
-use crate::samples::Operation;
+use crate::samples::{Operation, Part, Sample};
 use crate::snapshot::Difference;
 
 pub(crate) use second::replaced_us;
@@ -70,6 +70,8 @@ pub(crate) struct Observed<'a> {
     /// Everything, the second start too.
     pub(crate) whole: &'a [Event],
     pub(crate) knowledge: Knowledge,
+    /// The sample, which gives the reason for what it does not ask.
+    pub(crate) sample: Option<&'a Sample>,
     /// The questions about the sample as it is.
     pub(crate) questions: &'a [Asked],
     /// The questions about changed texts.
@@ -161,6 +163,14 @@ impl<'a> Observed<'a> {
             return Err(Box::new(probe.case(verdict, reason.as_str())));
         }
         Ok(self.life)
+    }
+
+    /// What is missing in the sample, with the reason that the sample gives.
+    fn lacking(&self, part: Part, said: &str) -> String {
+        match self.sample.and_then(|sample| sample.reason(part)) {
+            Some(reason) => format!("{said}: {}", reason.trim_end_matches('.')),
+            None => said.to_owned(),
+        }
     }
 
     /// The host's own words on the first question that failed.

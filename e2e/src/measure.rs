@@ -119,32 +119,7 @@ fn sigkill(events: &[Event], killed: &Killed) -> Option<Ending> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dsh_reports::Heard;
-
-    /// Each answer with the time it came first and last; `right` is right.
-    fn timeline(operation: &str, heard: &[(&str, u64, u64)]) -> OperationTimeline {
-        let heard: Vec<Heard> = heard
-            .iter()
-            .map(|(answer, from_us, until_us)| Heard {
-                answer: (*answer).to_owned(),
-                right: *answer == "right",
-                times: 3,
-                from_us: *from_us,
-                until_us: *until_us,
-                detail: None,
-            })
-            .collect();
-        let first = heard.iter().find(|heard| heard.right);
-        OperationTimeline {
-            operation: operation.to_owned(),
-            asked_us: 0,
-            first_right_us: first.map(|heard| heard.from_us),
-            stable_us: first.map(|heard| heard.until_us),
-            asked: 3,
-            latency_us: Some(5),
-            heard,
-        }
-    }
+    use crate::readiness::fixture::timeline;
 
     #[test]
     fn times_count_from_the_start_of_the_process() {

@@ -1,4 +1,4 @@
-//! What a server asks people for: a licence, a log-in, a newer runtime. Pure.
+//! What a server asks people for: a licence, a log-in, a newer runtime, another command. Pure.
 
 use dsh_reports::{Conclusion, Run};
 use dsh_transcript::{Direction, Event, EventBody};
@@ -68,6 +68,60 @@ fn plea_of(line: &str) -> Option<Plea> {
         .map(|(plea, _)| *plea)
 }
 
+/// How a program says that it has no such command or argument, in lower case: all words of one row
+/// have to be in the line.
+const REFUSALS: [&[&str]; 15] = [
+    &["not part of this build"],
+    &["unrecognized", "command"],
+    &["unrecognized", "argument"],
+    &["unrecognized", "option"],
+    &["unrecognised", "command"],
+    &["unknown", "command"],
+    &["unknown", "argument"],
+    &["unknown", "option"],
+    &["unknown", "flag"],
+    &["no such", "command"],
+    &["no such", "option"],
+    &["invalid", "choice"],
+    &["found argument", "wasn't expected"],
+    &["unexpected argument"],
+    &["flag provided but not defined"],
+];
+
+/// What a program does that fails while it works, and does not refuse its command line.
+const BREAKDOWNS: [&str; 4] = ["traceback (", "panicked at", "uncaught", "    at "];
+
+/// The words with which the program refused the command it was started by: its first process ended
+/// with an exit code other than 0, none wrote a frame, and stderr says so.
+fn refusal(events: &[Event]) -> Option<String> {
+    let mut stderr = String::new();
+    let mut code = None;
+    for event in events {
+        match &event.body {
+            EventBody::Frame(frame) if frame.direction == Direction::ToClient => return None,
+            EventBody::ProcessEnded { code: ended, .. } => code = code.or(Some(*ended)),
+            EventBody::Stderr { text } => stderr.push_str(&text.lossy()),
+            _ => {}
+        }
+    }
+    code.flatten().filter(|code| *code != 0)?;
+    let lower = stderr.to_lowercase();
+    if BREAKDOWNS.iter().any(|sign| lower.contains(sign)) {
+        return None;
+    }
+    let refuses = |line: &&str| {
+        let line = line.to_lowercase();
+        REFUSALS
+            .iter()
+            .any(|words| words.iter().all(|word| line.contains(word)))
+    };
+    stderr
+        .lines()
+        .map(str::trim)
+        .find(refuses)
+        .map(str::to_owned)
+}
+
 /// The first plea in what a server said, with its words.
 fn plea(events: &[Event]) -> Option<(Plea, String)> {
     let shown = |event: &Event| {
@@ -111,12 +165,22 @@ fn requests(events: &[Event]) -> Vec<String> {
 /// little. A server that was not even initialized for want of it was not tested, and the reason is
 /// the want.
 pub(crate) fn tell(run: &mut Run, events: &[Event]) {
-    let uninitialized = matches!(
+    let unanswered = matches!(
         &run.conclusion,
         Conclusion::NotQualified { musts } if musts.iter().any(|must| must == "QUA-1")
     );
+    if let Some(words) = refusal(events).filter(|_| unanswered) {
+        run.conclusion = Conclusion::Untestable {
+            reason: format!(
+                "it does not know the command it is started by: {}",
+                quote(&words)
+            ),
+            musts: Vec::new(),
+        };
+        return;
+    }
     match plea(events) {
-        Some((plea, words)) if uninitialized => {
+        Some((plea, words)) if unanswered => {
             run.conclusion = Conclusion::Untestable {
                 reason: format!("{}: {}", plea.said(), quote(&words)),
                 musts: Vec::new(),
@@ -208,6 +272,80 @@ mod tests {
                 "In its own words it asks for a licence: \"A valid license is needed for references\"."
             ]
         );
+    }
+
+    #[test]
+    fn a_program_that_refuses_its_command_is_untestable_in_its_words() {
+        for (words, reason) in [
+            (
+                "error: unrecognized subcommand 'lsp'\n\nUsage: x <COMMAND>\n",
+                "error: unrecognized subcommand 'lsp'",
+            ),
+            (
+                "ERROR operation failed error=the LSP is not part of this build, please\n",
+                "ERROR operation failed error=the LSP is not part of this build, please",
+            ),
+            (
+                "usage: x [-h]\nx: error: unrecognized arguments: --stdio\n",
+                "x: error: unrecognized arguments: --stdio",
+            ),
+            (
+                "error: Found argument 'y' which wasn't expected\n",
+                "error: Found argument 'y' which wasn't expected",
+            ),
+        ] {
+            let story = Story {
+                handshake: None,
+                stderr: Some(words),
+                ending: None,
+                ..Story::default()
+            };
+            let mut run = run(&["QUA-1", "QUA-8"]);
+            tell(&mut run, &story.told().events);
+            let said =
+                format!("UNTESTABLE: it does not know the command it is started by: {reason:?}");
+            assert_eq!(run.conclusion.to_string(), said);
+        }
+    }
+
+    /// A crash, an end without a word, a server that did answer.
+    #[test]
+    fn a_server_that_breaks_down_at_the_start_is_judged() {
+        let usage = "error: unrecognized subcommand 'lsp'";
+        let dead = Story {
+            handshake: None,
+            stderr: Some(usage),
+            ending: None,
+            ..Story::default()
+        };
+        let crashed = |stderr| Story {
+            stderr,
+            ..dead.clone()
+        };
+        let answered = Story {
+            stderr: Some(usage),
+            ending: None,
+            ..Story::default()
+        };
+        let traceback =
+            "Traceback (most recent call last):\n  File \"x\"\nKeyError: unknown option";
+        let panic = "thread 'main' panicked at src/main.rs:1:1:\nunexpected argument";
+        for story in [
+            crashed(Some(traceback)),
+            crashed(Some(panic)),
+            crashed(Some("ImportError: cannot import name 'y'")),
+            crashed(None),
+            answered,
+        ] {
+            let mut run = run(&["QUA-1"]);
+            let before = run.conclusion.clone();
+            tell(&mut run, &story.told().events);
+            assert_eq!(run.conclusion, before, "{:?}", story.stderr);
+        }
+        let mut later = run(&["QUA-4"]);
+        let before = later.conclusion.clone();
+        tell(&mut later, &dead.told().events);
+        assert_eq!(later.conclusion, before);
     }
 
     #[test]

@@ -300,6 +300,38 @@ impl Track {
     }
 }
 
+/// Time lines for the tests of what is made of them.
+#[cfg(test)]
+pub(crate) mod fixture {
+    use dsh_reports::{Heard, OperationTimeline};
+
+    /// Each answer with the time it came first and last; `right` is right, and stays so until it came
+    /// last.
+    pub(crate) fn timeline(operation: &str, heard: &[(&str, u64, u64)]) -> OperationTimeline {
+        let heard: Vec<Heard> = heard
+            .iter()
+            .map(|(answer, from_us, until_us)| Heard {
+                answer: (*answer).to_owned(),
+                right: *answer == "right",
+                times: 3,
+                from_us: *from_us,
+                until_us: *until_us,
+                detail: None,
+            })
+            .collect();
+        let first = heard.iter().find(|heard| heard.right);
+        OperationTimeline {
+            operation: operation.to_owned(),
+            asked_us: 0,
+            first_right_us: first.map(|heard| heard.from_us),
+            stable_us: first.map(|heard| heard.until_us),
+            asked: 3,
+            latency_us: Some(5),
+            heard,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

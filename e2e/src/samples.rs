@@ -9,6 +9,7 @@ mod data;
 mod judge;
 mod layout;
 mod markers;
+mod part;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ pub use data::{
 pub use judge::{FoundLocation, Judgement};
 pub use layout::{LaidOut, LayoutError};
 pub use markers::{Annotated, Position};
+pub use part::Part;
 
 /// The samples that are part of this binary, by name.
 pub fn builtin() -> &'static [Sample] {

@@ -244,30 +244,7 @@ fn told_by(signals: &[Signal], until_us: u64, known: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dsh_reports::Heard;
-
-    fn timeline(operation: &str, heard: &[(&str, u64, u64)]) -> OperationTimeline {
-        let heard: Vec<Heard> = heard
-            .iter()
-            .map(|(answer, from_us, until_us)| Heard {
-                answer: (*answer).to_owned(),
-                right: *answer == "right",
-                times: 1,
-                from_us: *from_us,
-                until_us: *until_us,
-                detail: None,
-            })
-            .collect();
-        OperationTimeline {
-            operation: operation.to_owned(),
-            asked_us: 0,
-            first_right_us: heard.iter().find(|h| h.right).map(|h| h.from_us),
-            stable_us: None,
-            asked: 1,
-            latency_us: None,
-            heard,
-        }
-    }
+    use crate::readiness::fixture::timeline;
 
     fn signal(held: Option<bool>, at_us: u64) -> Signal {
         Signal {

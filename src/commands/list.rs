@@ -1,10 +1,11 @@
 //! `list`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use dsh_e2e::PROBES;
 use dsh_e2e::catalogue::Catalogue;
+use dsh_e2e::samples::{self, Part as Asked, Sample};
 use dsh_scenarios::Clauses;
 use dsh_scenarios::format::Case;
 use dsh_scenarios::monitor::MONITORS;
@@ -47,6 +48,10 @@ pub(crate) enum Command {
     Probes(Part),
     /// The servers that are known by name
     Servers(Part),
+    /// The sample workspaces of `check`, each with what is asked in it
+    ///
+    /// Where one lacks a part, the reason is given.
+    Samples(Part),
 }
 
 /// Which of them, and how to show them.
@@ -112,6 +117,12 @@ fn listed(shell: &Shell, command: &Command) -> Result<String, Unlisted> {
             (args, wanted, probes, probe_records)
         }
         Command::Servers(args) => return known_servers(shell, args),
+        Command::Samples(args) => {
+            let names = samples::builtin().iter();
+            let names = names.map(|sample| (&*sample.name, &*sample.language));
+            let wanted = Wanted::read("samples", &args.filter, names)?;
+            (args, wanted, sample_list, sample_records)
+        }
     };
     Ok(match args.format.format {
         Form::Text => text(&wanted),
@@ -413,6 +424,45 @@ fn probe_records(wanted: &Wanted) -> Value {
         .collect()
 }
 
+fn wanted_samples(wanted: &Wanted) -> impl Iterator<Item = &'static Sample> {
+    samples::builtin()
+        .iter()
+        .filter(|sample| wanted.has(&sample.name))
+}
+
+fn sample_list(wanted: &Wanted) -> String {
+    let mut text = String::new();
+    for sample in wanted_samples(wanted) {
+        let _ = writeln!(text, "{} ({})", sample.name, sample.language);
+        paragraph(&mut text, 4, &sample.summary);
+        for part in Asked::ALL {
+            if let Some(reason) = sample.reason(part) {
+                paragraph(&mut text, 4, &format!("without {part}: {reason}"));
+            }
+        }
+    }
+    text
+}
+
+fn sample_records(wanted: &Wanted) -> Value {
+    let records = wanted_samples(wanted).map(|sample| {
+        let parts = || Asked::ALL.into_iter();
+        let has: Vec<_> = parts().filter(|part| sample.has(*part)).collect();
+        let without: BTreeMap<_, _> = parts()
+            .filter_map(|part| Some((part, sample.reason(part)?)))
+            .collect();
+        json!({
+            "name": sample.name,
+            "language": sample.language,
+            "summary": sample.summary,
+            "files": sample.files.iter().map(|file| &file.path).collect::<Vec<_>>(),
+            "has": has,
+            "without": without,
+        })
+    });
+    records.collect()
+}
+
 /// The servers of the catalogue, a user's own among them.
 fn known_servers(shell: &Shell, args: &Part) -> Result<String, Unlisted> {
     let catalogue = shell.catalogue().map_err(|message| Unlisted {
@@ -469,11 +519,14 @@ mod tests {
         assert!(all.contains("cancel/\n") && all.contains("crash/\n"));
         let every = &Wanted::default();
         let known = Catalogue::builtin();
-        let lists = [clauses, probes, monitors, mutants];
+        let lists = [clauses, probes, monitors, mutants, sample_list];
         let lists = lists.map(|list| list(every)).into_iter();
         for text in lists.chain([all, servers(known, every)]) {
             for line in text.lines() {
-                assert!(line.chars().count() <= crate::lines::WIDTH, "{line}");
+                assert!(
+                    unicode_width::UnicodeWidthStr::width(line) <= crate::lines::WIDTH,
+                    "{line}"
+                );
             }
         }
         let all = scenarios_of(&suite, &[], Form::Json).unwrap();
@@ -484,10 +537,21 @@ mod tests {
             server_records(known, every),
             monitor_records(every),
             mutant_records(every),
+            sample_records(every),
             all,
         ] {
             assert!(records.as_array().is_some_and(|all| !all.is_empty()));
         }
+        let bash = Wanted::read(
+            "samples",
+            &["bash".to_owned()],
+            [("bash", "Bash")].into_iter(),
+        );
+        let bash = sample_list(&bash.unwrap());
+        assert!(
+            bash.contains("without crlf: a shell takes the CR"),
+            "{bash}"
+        );
         let nothing = ["cancle/x".to_owned()];
         let refused = scenarios_of(&suite, &nothing, Form::Text).unwrap_err();
         assert_eq!(refused.exit, Exit::NothingSelected);

@@ -252,6 +252,22 @@ async fn a_runtime_that_is_too_old_is_said_in_the_servers_words() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_program_without_the_command_was_not_tested_and_one_that_breaks_down_was() {
+    let starts = |said| FakeServer::markers().on("start", [stderr(said), exit(2)]);
+    let checked = qualify(&starts("error: unrecognized subcommand 'lsp'\n"), |_| ()).await;
+    assert_eq!(
+        checked.run.conclusion.to_string(),
+        "UNTESTABLE: it does not know the command it is started by: \
+         \"error: unrecognized subcommand 'lsp'\""
+    );
+    let checked = qualify(&starts("ImportError: cannot import name 'lsp'\n"), |_| ()).await;
+    let Conclusion::NotQualified { musts } = &checked.run.conclusion else {
+        panic!("{}", checked.run.conclusion)
+    };
+    assert!(musts.contains(&"QUA-1".to_owned()), "{musts:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_licence_that_is_asked_for_is_said_in_the_servers_words() {
     let plea = json!({"type": 1, "message": "Please enter your licence key", "actions": []});
     let server = FakeServer::markers()

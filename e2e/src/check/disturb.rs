@@ -158,7 +158,7 @@ async fn change_one(
             .track
             .last()
             .is_none_or(|last| last.answer != Answer::Right);
-    if missed {
+    if missed && second.opens(&changed.file) {
         // Opened with its new text and closed again, by a question whose answer does not matter.
         let mut opener = second.seam();
         opener.take(vec![Question {

@@ -1,7 +1,9 @@
 //! The second start of a server: in a workspace of its own, for everything that would disturb what
 //! is judged of an orderly life.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::Path;
 use std::time::Duration;
 
 use dsh_harness::kernel::Cancel;
@@ -46,6 +48,8 @@ pub(super) struct Second<'a> {
     pub(super) doubtful: Vec<Operation>,
     /// The first event of this start.
     pub(super) from: u64,
+    /// Of the files that the host opens for the server.
+    pub(super) extensions: &'a BTreeMap<String, String>,
 }
 
 /// A question that the server is known to answer.
@@ -78,6 +82,17 @@ impl<'a> Subject<'a> {
 }
 
 impl Second<'_> {
+    /// Whether the host opens that file for the server.
+    pub(super) fn opens(&self, file: &str) -> bool {
+        Path::new(file)
+            .extension()
+            .and_then(OsStr::to_str)
+            .is_some_and(|extension| {
+                let extension = format!(".{}", extension.to_lowercase());
+                self.extensions.contains_key(&extension)
+            })
+    }
+
     /// The seam, to be asked without a word to whoever watches.
     pub(super) fn seam(&self) -> Seam<'_> {
         Seam {
@@ -179,6 +194,7 @@ impl Check<'_> {
                 })
                 .collect(),
             from: self.recorder.len(),
+            extensions: &self.target.extensions,
         };
         let subjects = self.subjects(place, findings);
         let subject = match self.warm(&second, subjects, place).await {

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::cache::Slot;
 use super::home;
+use super::packaged;
 use super::process::{self, Invocation, RunError};
 use super::version::{major, read_version, telling_line};
 use super::{Candidate, Installer, LocateError, Located, Origin, Rejected};
@@ -223,7 +224,12 @@ impl Installer {
                     return Ok(Err(without_component(component, said)));
                 }
                 let output = format!("{}{}", finished.stdout, finished.stderr);
-                Ok(read_version(&entry.version, &output).unwrap_or_else(|| "unknown".to_owned()))
+                if let Some(version) = read_version(&entry.version, &output) {
+                    return Ok(Ok(version));
+                }
+                let limit = self.probe_limit;
+                let packaged = packaged::version(&self.machine, program, limit, cancel).await?;
+                Ok(packaged.unwrap_or_else(|| "unknown".to_owned()))
             }
             Ok(finished) => {
                 let said =

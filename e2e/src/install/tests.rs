@@ -303,6 +303,27 @@ async fn a_program_that_tells_something_else_counts_without_a_version() {
 }
 
 #[tokio::test]
+async fn a_program_without_a_version_has_that_of_the_package_it_is_a_file_of() {
+    for (query, version) in [
+        ("dpkg-query-knows", "0.5.0+ds-1"),
+        ("dpkg-query-knows-nothing", "unknown"),
+        ("server-fails", "unknown"),
+    ] {
+        let bench = Bench::new(&[
+            ("foo-server", "server-without-version"),
+            ("dpkg-query", query),
+        ]);
+        assert_eq!(bench.locate(&entry(&[NPM])).await.unwrap().version, version);
+    }
+    let bench = Bench::new(&[
+        ("foo-server", "server-works"),
+        ("dpkg-query", "dpkg-query-knows"),
+    ]);
+    let told = bench.locate(&entry(&[NPM])).await.unwrap().version;
+    assert_eq!(told, "2.0.0", "it tells its own");
+}
+
+#[tokio::test]
 async fn another_program_of_the_package_can_tell_the_version() {
     let bench = Bench::new(&[("foo-server", "server-fails"), ("foo", "server-works")]);
     let mut entry = entry(&[NPM]);

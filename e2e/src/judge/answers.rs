@@ -4,7 +4,7 @@ use dsh_reports::{Case, Evidence, Verdict, duration};
 use dsh_transcript::{Direction, Event, EventBody, Exchange, View};
 use serde_json::Value;
 
-use super::handshake::{advertised, method, provider, sync_is_compatible};
+use super::handshake::{advertised, method, provider, sync_is_compatible, with_answer};
 use super::{Asked, Knowledge, Observed, said_something, unknown};
 use crate::probes::Probe;
 use crate::readiness::{Answer, End};
@@ -25,7 +25,8 @@ pub(super) fn known(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
         .any(|operation| advertised(&result, operation))
     {
         let expected = "at least one of goToDefinition, findReferences, goToImplementation, hover";
-        return vec![probe.missed("none of the four operations is advertised", expected)];
+        let case = probe.missed("none of the four operations is advertised", expected);
+        return vec![with_answer(seen, case)];
     }
     let mut cases = match seen.knowledge {
         Knowledge::Known | Knowledge::Shape => each(probe, seen, &result),

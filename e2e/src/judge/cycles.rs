@@ -5,7 +5,7 @@
 //! nothing counts below a floor that no machine's noise or warm heap reaches, and what the fifty
 //! rounds show has to hold in the rounds behind them too, where there are some.
 
-use dsh_reports::{Case, CyclesKind, Verdict, duration};
+use dsh_reports::{Case, CyclesKind, Verdict, bytes, duration};
 
 use super::{Observed, counted};
 use crate::life::{BOUND, Memory, Rounds, median};
@@ -108,14 +108,14 @@ fn judged(probe: &Probe, seen: &Observed<'_>, rounds: &Rounds) -> Case {
     if let Some((first, last)) = growth(&rounds.memory) {
         let said = format!(
             "memory grows: {} at first, {} behind {ROUNDS} rounds",
-            megabytes(first),
-            megabytes(last)
+            bytes(first),
+            bytes(last)
         );
         return note(said, None);
     }
     let memory = match (at(&rounds.memory, 0), at(&rounds.memory, ROUNDS)) {
         (Some(first), Some(last)) => {
-            format!(", memory {} → {}", megabytes(first), megabytes(last))
+            format!(", memory {} → {}", bytes(first), bytes(last))
         }
         _ => String::new(),
     };
@@ -157,10 +157,6 @@ fn growth(memory: &[Memory]) -> Option<(u64, u64)> {
 fn at(memory: &[Memory], rounds: usize) -> Option<u64> {
     let found = memory.iter().find(|memory| memory.rounds == rounds);
     found.map(|memory| memory.bytes)
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{} MB", bytes.div_ceil(1_000_000))
 }
 
 #[cfg(test)]

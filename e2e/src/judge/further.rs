@@ -9,28 +9,28 @@ use super::handshake::advertised;
 use super::{Asked, Knowledge, Observed};
 use crate::probes::Probe;
 use crate::readiness::{Answer, End};
-use crate::samples::Operation;
+use crate::samples::{Operation, Part};
 
 /// QUA-12.
 pub(super) fn columns(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
     let lacking = "the sample has no question behind a character outside the basic plane";
-    each(probe, seen, seen.columns, lacking)
+    each(probe, seen, seen.columns, Part::Columns, lacking)
 }
 
 /// QUA-13. Places are compared by the path that a URI names, in whatever spelling of it.
 pub(super) fn paths(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
     let lacking = "the sample has no file with a space and letters outside ASCII in its path";
-    each(probe, seen, seen.paths, lacking)
+    each(probe, seen, seen.paths, Part::Paths, lacking)
 }
 
 /// One case a question, or one that says why there is none.
-fn each(probe: &Probe, seen: &Observed<'_>, all: &[Asked], lacking: &str) -> Vec<Case> {
+fn each(probe: &Probe, seen: &Observed<'_>, all: &[Asked], part: Part, lacking: &str) -> Vec<Case> {
     let result = match openable(probe, seen) {
         Ok(result) => result,
         Err(case) => return vec![*case],
     };
     if seen.knowledge != Knowledge::Known || all.is_empty() {
-        return vec![probe.case(Verdict::NotApplicable, lacking)];
+        return vec![probe.case(Verdict::NotApplicable, seen.lacking(part, lacking))];
     }
     let offered: Vec<&Asked> = all
         .iter()

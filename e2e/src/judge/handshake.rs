@@ -297,15 +297,10 @@ pub(crate) const fn method(operation: Operation) -> &'static str {
     }
 }
 
-/// Adds the answer to `initialize` as the evidence; its result is quoted where it is short.
-fn with_answer(seen: &Observed<'_>, mut case: Case) -> Case {
+/// Adds what passed around the answer to `initialize` as the evidence.
+pub(super) fn with_answer(seen: &Observed<'_>, mut case: Case) -> Case {
     if let Some(answer) = seen.handshake().and_then(|handshake| handshake.answer) {
-        case.evidence = vec![dsh_reports::Evidence {
-            seq: answer.seq,
-            at_us: answer.at_us,
-            text: evidence::line(seen.events, answer),
-            decisive: true,
-        }];
+        case.evidence = seen.around(answer.seq);
     }
     case
 }

@@ -9,6 +9,7 @@ use super::{Knowledge, Observed, counted};
 use crate::life::{ChangedOnDisk, GIVEN_UP, Killed};
 use crate::probes::Probe;
 use crate::readiness::{Answer, End, Track};
+use crate::samples::Part;
 use crate::time::micros;
 
 /// A question that was given up.
@@ -208,6 +209,7 @@ pub(super) fn changed(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
     };
     if seen.knowledge != Knowledge::Known || life.changed.is_empty() {
         let said = "no file that changes on disk, with a known answer, is known";
+        let said = seen.lacking(Part::Changed, said);
         return vec![probe.case(Verdict::NotApplicable, said)];
     }
     let offered: Vec<&ChangedOnDisk> = life

@@ -336,6 +336,7 @@ fn a_server_without_any_operation_fails_and_one_without_some_is_not_judged_on_th
         Verdict::Fail,
         "none of the four operations is advertised",
     );
+    shows_why(&none, "QUA-4");
     let some = Story::default().capability("implementationProvider", Some(json!(null)));
     let case = some
         .judge("QUA-4")
@@ -504,6 +505,15 @@ fn a_server_that_needs_settings_gets_a_note() {
     let case = story.one("QUA-17");
     assert_eq!(case.verdict, Verdict::Note);
     assert!(case.message.starts_with(said), "{}", case.message);
+    shows_why(&story, "QUA-17");
+    // What it asked the client for stands beside the answer that was not right.
+    for of in ["workspace/configuration", "textDocument/"] {
+        assert!(
+            case.evidence.iter().any(|event| event.text.contains(of)),
+            "{of}: {:#?}",
+            case.evidence
+        );
+    }
     let story = Story {
         server_requests: vec![],
         ..Story::default()
@@ -519,6 +529,12 @@ fn a_server_that_needs_settings_gets_a_note() {
         ..Story::default()
     };
     assert_eq!(story.one("QUA-17").verdict, Verdict::Note);
+    shows_why(&story, "QUA-17");
+    let story = Story {
+        server_requests: vec![],
+        ..story
+    };
+    shows_why(&story, "QUA-17");
 }
 
 /// QUA-8

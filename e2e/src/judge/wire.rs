@@ -1,11 +1,13 @@
 //! QUA-6, QUA-7, QUA-17: what passed on the wire over the whole life of the server.
 
-use dsh_reports::{Case, Verdict};
+use dsh_reports::{Case, Evidence, Verdict};
 use dsh_scenarios::monitor::is_question;
-use dsh_transcript::{Direction, Envelope, Event, EventBody};
+use dsh_transcript::{Direction, Envelope, Event, EventBody, Exchange};
 
-use super::{Knowledge, Observed, counted};
-use crate::evidence::{is_cut_by_us, quote};
+use super::answers::evidence_of;
+use super::handshake::with_answer;
+use super::{Asked, Knowledge, Observed, counted};
+use crate::evidence::{self, is_cut_by_us, quote};
 use crate::probes::Probe;
 use crate::readiness::End;
 use crate::shape;
@@ -166,13 +168,15 @@ pub(super) fn unconfigured(probe: &Probe, seen: &Observed<'_>) -> Case {
     }
     let view = seen.view();
     let (mut configuration, mut registrations) = (0_usize, 0_usize);
+    let mut first: Option<Exchange<'_>> = None;
     for process in view.processes() {
         for exchange in view.exchanges(process, Direction::ToClient) {
             match exchange.method() {
                 "workspace/configuration" => configuration += 1,
                 "client/registerCapability" => registrations += 1,
-                _ => {}
+                _ => continue,
             }
+            first = first.or(Some(exchange));
         }
     }
     let asked: Vec<String> = [
@@ -189,10 +193,16 @@ pub(super) fn unconfigured(probe: &Probe, seen: &Observed<'_>) -> Case {
         "answers without settings"
     };
     if seen.configured {
-        return probe.missed(
+        let case = probe.missed(
             "it is given settings, so what it does without them was not seen",
             expected,
         );
+        return match first {
+            Some(asked) => {
+                with_evidence(case, seen.around(asked.answer.unwrap_or(asked.request).seq))
+            }
+            None => with_answer(seen, case),
+        };
     }
     if asked.is_empty() {
         let said = "it asked for no configuration and registered nothing";
@@ -203,12 +213,16 @@ pub(super) fn unconfigured(probe: &Probe, seen: &Observed<'_>) -> Case {
         let said = format!("{asked}; whether it works is not known without known answers");
         return probe.case(Verdict::NotApplicable, said);
     }
-    let decided = || seen.questions.iter().filter_map(|asked| asked.track.end());
-    if decided().any(|end| *end != End::Stable) {
-        probe.missed(
+    let decided = || {
+        let questions = seen.questions.iter();
+        questions.filter_map(|asked| Some((asked, asked.track.end()?)))
+    };
+    if let Some((wrong, _)) = decided().find(|(_, end)| **end != End::Stable) {
+        let case = probe.missed(
             format!("{asked}; some answers were not right, settings may be what is missing"),
             expected,
-        )
+        );
+        with_evidence(case, refused_and_wrong(seen, first, wrong))
     } else if decided().next().is_none() {
         probe.case(
             Verdict::Untestable,
@@ -217,4 +231,35 @@ pub(super) fn unconfigured(probe: &Probe, seen: &Observed<'_>) -> Case {
     } else {
         probe.case(Verdict::Pass, asked)
     }
+}
+
+/// What was asked of the client first, and what passed around the last answer to a question that did
+/// not come right.
+fn refused_and_wrong(
+    seen: &Observed<'_>,
+    first: Option<Exchange<'_>>,
+    wrong: &Asked,
+) -> Vec<Evidence> {
+    let asked = first.map(|asked| [Some(asked.request), asked.answer]);
+    let mut all: Vec<Evidence> = asked
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|event| Evidence {
+            seq: event.seq,
+            at_us: event.at_us,
+            text: evidence::line(seen.whole, event),
+            decisive: false,
+        })
+        .collect();
+    let around = evidence_of(seen, wrong);
+    all.retain(|event| around.iter().all(|other| other.seq != event.seq));
+    all.extend(around);
+    all.sort_by_key(|event| event.seq);
+    all
+}
+
+fn with_evidence(mut case: Case, evidence: Vec<Evidence>) -> Case {
+    case.evidence = evidence;
+    case
 }

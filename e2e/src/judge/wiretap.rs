@@ -10,7 +10,7 @@ use crate::evidence::TERMINATE;
 use crate::life::Life;
 use crate::probes::{PROBES, Probe, probe_of};
 use crate::readiness::{Answer, Reply, Track};
-use crate::samples::Operation;
+use crate::samples::{Operation, Sample};
 use crate::snapshot::Difference;
 use dsh_reports::Case;
 pub(crate) use second::{GivenUp, SecondStart};
@@ -61,6 +61,7 @@ pub(crate) struct Story {
     pub(crate) second: SecondStart,
     pub(crate) written: Difference,
     pub(crate) knowledge: Knowledge,
+    pub(crate) sample: Option<&'static Sample>,
     pub(crate) configured: bool,
     pub(crate) rising: bool,
     /// Whether it is a trial of settings.
@@ -126,6 +127,7 @@ impl Default for Story {
             second: SecondStart::default(),
             written: Difference::default(),
             knowledge: Knowledge::Known,
+            sample: None,
             configured: false,
             rising: false,
             trial: false,
@@ -158,6 +160,7 @@ impl Story {
             events: &told.events[..told.first_end],
             whole: &told.events,
             knowledge: self.knowledge,
+            sample: self.sample,
             questions: &told.questions,
             reopened: &told.reopened,
             columns: &told.columns,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use dsh_reports::{PersonaOutcome, Signal, duration};
+use dsh_reports::{NO_WORSE, PersonaOutcome, Signal, duration};
 
 use super::client::Departure;
 use crate::readiness::Track;
@@ -211,7 +211,7 @@ pub(super) fn outcome(
     }
     if asked && right.len() < operations(seen).len() {
         notes.push(format!(
-            "no worse than the usual way, which gets no {} there either: {}",
+            "{NO_WORSE}, which gets no {} there either: {}",
             seen.wanted(),
             what_came(seen)
         ));

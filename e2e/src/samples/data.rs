@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::markers::{Annotated, Position};
+use super::part::Part;
 use crate::data::{self, DataError};
 
 /// The four operations, by their names at the seam.
@@ -73,8 +74,8 @@ pub struct Sample {
     pub paths: Vec<Question>,
     /// Questions about one file whose answer lies in another that changed on disk (QUA-18).
     pub changed: Vec<Changed>,
-    /// Operations that the language has nothing for, with the reason.
-    pub without: BTreeMap<Operation, String>,
+    /// What the language has nothing for, with the reason.
+    pub without: BTreeMap<Part, String>,
     /// Why no name of the language is known outside the file that defines it, where that is so:
     /// then nothing is asked across files.
     pub within_one_file: Option<String>,
@@ -234,9 +235,9 @@ pub(super) struct SampleData {
     /// Files that are laid out with CR LF at the end of every line.
     #[serde(default)]
     crlf: BTreeSet<String>,
-    /// Operations that the language has nothing for, with the reason.
+    /// What the language has nothing for, with the reason.
     #[serde(default)]
-    without: BTreeMap<Operation, String>,
+    without: BTreeMap<Part, String>,
     /// Why no name of the language is known outside the file that defines it, where that is so:
     /// then nothing is asked across files.
     #[serde(default, skip_serializing_if = "Option::is_none")]

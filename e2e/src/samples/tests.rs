@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Answer, DataError, Operation, Position, Sample, builtin, sample};
+use super::{Answer, DataError, Operation, Part, Position, Sample, builtin, sample};
 
 const DATA: &str = r"
 language: Foo
@@ -87,21 +87,65 @@ fn every_sample_has_several_files_and_is_asked_across_them_where_names_reach_tha
                 })
         };
         for operation in Operation::ALL {
-            let lacking = sample.without.contains_key(&operation);
             let asked = match operation {
                 Operation::GoToDefinition => across(operation, 1),
                 Operation::FindReferences => across(operation, 3),
-                _ => sample
-                    .questions
-                    .iter()
-                    .any(|asked| asked.operation == operation),
+                _ => continue,
             };
+            let asks = sample
+                .questions
+                .iter()
+                .any(|asked| asked.operation == operation);
+            assert_eq!(asked, asks, "{name}: {operation}");
+        }
+    }
+}
+
+/// The four operations, columns, paths, changes on disk and line ends: each is there, or the reason
+/// why it cannot be, and never both.
+#[test]
+fn every_sample_has_each_part_or_gives_the_reason() {
+    for sample in builtin() {
+        let name = &sample.name;
+        for part in Part::ALL {
+            let given = sample.without.get(&part);
             assert!(
-                asked != lacking,
-                "{name}: {operation} is asked, or the reason is given"
+                !sample.has(part) || given.is_none(),
+                "{name}: {part} is there, and a reason why not"
+            );
+            let reason = sample.reason(part).unwrap_or_default();
+            assert!(
+                sample.has(part) || reason.trim().len() > 20,
+                "{name}: {part} is missing, without a reason"
             );
         }
     }
+}
+
+#[test]
+fn a_part_that_is_missing_has_the_reason_that_is_given() {
+    let bare = parse(DATA, "use ⟦use⟧x\n").unwrap();
+    assert!(bare.has(Part::GoToDefinition));
+    for part in [
+        Part::Hover,
+        Part::Columns,
+        Part::Paths,
+        Part::Changed,
+        Part::Crlf,
+    ] {
+        assert!(!bare.has(part), "{part}");
+        assert_eq!(bare.reason(part), None, "{part}");
+    }
+    let given = "crlf: [main.foo]\nwithinOneFile: alone\nwithout: {columns: none, changed: still}";
+    let told = parse(&format!("{DATA}{given}"), "use ⟦use⟧x\n").unwrap();
+    assert!(told.has(Part::Crlf));
+    assert_eq!(told.reason(Part::Crlf), None);
+    assert_eq!(told.reason(Part::Columns), Some("none"));
+    assert_eq!(told.reason(Part::Changed), Some("still"));
+    assert_eq!(told.reason(Part::Paths), None);
+    let within = parse(&format!("{DATA}withinOneFile: alone"), "use ⟦use⟧x\n").unwrap();
+    assert_eq!(within.reason(Part::Changed), Some("alone"));
+    assert!(rejects("summary:", "without: {column: x}\nsummary:").contains("did you mean"));
 }
 
 /// A question behind characters outside the basic plane stands behind as many as the name is long: a

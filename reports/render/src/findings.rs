@@ -6,10 +6,10 @@ use crate::measured::{
     StartKind, TextSource,
 };
 use crate::model::Surprise;
+use crate::size::bytes;
 use crate::text::duration;
+use crate::ways;
 
-/// The name of the way that others are compared with.
-const USUAL: &str = "usual";
 /// As many ways and edges as are told one by one.
 const TOLD: usize = 6;
 
@@ -53,8 +53,8 @@ pub(crate) fn of(measured: &Measured, known: bool) -> Vec<(&'static str, String)
         }
     }
     let noisy = measured.output.iter().map(|output| output.stderr_bytes);
-    if let Some(most) = noisy.max().filter(|bytes| *bytes >= 10_000) {
-        found.push(("stderr", format!("{} from start to end", size(most))));
+    if let Some(most) = noisy.max().filter(|written| *written >= 10_000) {
+        found.push(("stderr", format!("{} from start to end", bytes(most))));
     }
     if !measured.ends.is_empty() {
         let ends: Vec<String> = measured.ends.iter().map(ending).collect();
@@ -85,7 +85,19 @@ pub(crate) fn remedy(remedy: &Remedy) -> Vec<(&'static str, String)> {
     if let Some(timeout) = remedy.timeout_ms {
         found.push(("timeoutMs", timeout.to_string()));
     }
+    if names_home(remedy) {
+        found.push(("paths", HOME.to_owned()));
+    }
     found
+}
+
+/// What to do with a path of a row that begins with `~`.
+pub(crate) const HOME: &str = "~ stands for the home folder of whoever starts the server. Clients do not \
+                               expand it: write the folder out.";
+
+/// Whether a path in the row begins with `~`.
+pub(crate) fn names_home(remedy: &Remedy) -> bool {
+    remedy.row.to_string().contains("~/")
 }
 
 /// What the server is known for, each with what helps.
@@ -125,7 +137,7 @@ fn rounds(cycles: &Cycles, known: bool) -> String {
         duration(cycles.max_us)
     );
     if let (Some(before), Some(after)) = (cycles.memory_before, cycles.memory_after) {
-        text = format!("{text}; memory {} → {}", size(before), size(after));
+        text = format!("{text}; memory {} → {}", bytes(before), bytes(after));
     }
     if cycles.wrong > 0 {
         let how = if known { "wrong" } else { "otherwise" };
@@ -169,26 +181,14 @@ fn ending(ending: &Ending) -> String {
     text
 }
 
-/// Whether a client's way is worth telling.
-pub(crate) const fn is_bad(outcome: PersonaOutcome) -> bool {
-    !matches!(outcome, PersonaOutcome::Fine | PersonaOutcome::NotAsked)
-}
-
 fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona], known: bool) {
     if personas.is_empty() {
         return;
     }
     // What goes wrong in the usual way goes wrong in the others too; it is told once.
-    let usual = personas.iter().find(|persona| persona.name == USUAL);
-    let as_usual = |persona: &&Persona| {
-        persona.name != USUAL
-            && usual.is_some_and(|usual| {
-                usual.outcome == persona.outcome && usual.detail == persona.detail
-            })
-    };
     let bad = personas
         .iter()
-        .filter(|persona| is_bad(persona.outcome) && !as_usual(persona));
+        .filter(|persona| ways::is_bad(persona.outcome) && !ways::is_as_usual(persona, personas));
     let bad: Vec<String> = bad
         .map(|persona| {
             let outcome = match persona.outcome {
@@ -199,9 +199,13 @@ fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona], known: bo
                 PersonaOutcome::DoesNotEnd => "does not end",
                 PersonaOutcome::Fine | PersonaOutcome::NotAsked => "is fine",
             };
-            match &persona.detail {
-                Some(detail) => format!("{}: {outcome}: {detail}", persona.name),
-                None => format!("{}: {outcome}", persona.name),
+            let mut told = format!("{}: {outcome}", persona.name);
+            if let Some(detail) = &persona.detail {
+                told = format!("{told}: {detail}");
+            }
+            match ways::advice(persona, personas) {
+                Some(advice) => format!("{told}. What helps: {advice}"),
+                None => told,
             }
         })
         .collect();
@@ -243,19 +247,6 @@ fn shortened(found: &mut Vec<(&'static str, String)>, name: &'static str, mut te
         texts.push(format!("and {more} more, which the JSON report names"));
     }
     listed(found, name, texts.into_iter());
-}
-
-/// `812 B`, `40 kB`, `91 MB`, `1.2 GB`.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{} kB", (bytes + 500) / 1_000),
-        1_000_000..1_000_000_000 => format!("{} MB", (bytes + 500_000) / 1_000_000),
-        _ => {
-            let tenths = bytes / 100_000_000;
-            format!("{}.{} GB", tenths / 10, tenths % 10)
-        }
-    }
 }
 
 #[cfg(test)]
@@ -356,10 +347,29 @@ mod tests {
                     "shutdown 12 ms (exit code 0); sigterm: had to be killed, 2 processes left"
                         .to_owned()
                 ),
-                ("ways", "requests-refused: dies: exit code 1".to_owned()),
+                (
+                    "ways",
+                    "requests-refused: dies: exit code 1. What helps: Answer every request of the \
+                     server with a result, null where there is nothing to say, and refuse none."
+                        .to_owned()
+                ),
                 ("edges", "alive behind each of 1 odd requests".to_owned()),
             ]
         );
+    }
+
+    #[test]
+    fn a_path_that_no_client_expands_is_told() {
+        let told = |command: &str| {
+            let row = serde_json::json!({"command": command});
+            remedy(&Remedy {
+                row,
+                settings: Vec::new(),
+                timeout_ms: None,
+            })
+        };
+        assert_eq!(told("gopls"), []);
+        assert_eq!(told("~/bin/gopls"), [("paths", HOME.to_owned())]);
     }
 
     #[test]
@@ -377,9 +387,14 @@ mod tests {
             .into_iter()
             .map(|(_, text)| text)
             .collect();
+        let helps = "What helps: Close its stdin after exit, and end its whole process group when its \
+                     time is over.";
         assert_eq!(
             told,
-            ["usual: does not end: stays", "b: does not end: refused"]
+            [
+                format!("usual: does not end: stays. {helps}"),
+                format!("b: does not end: refused. {helps}")
+            ]
         );
     }
 
@@ -409,11 +424,5 @@ mod tests {
         let told = "fine with each of 1 ways of a client".to_owned();
         assert_eq!(of(&measured, true), [("ways", told)]);
         assert_eq!(of(&Measured::default(), true), []);
-    }
-
-    #[test]
-    fn sizes_are_round() {
-        let all = [812, 39_600, 91_000_000, 1_250_000_000].map(size);
-        assert_eq!(all, ["812 B", "40 kB", "91 MB", "1.2 GB"]);
     }
 }

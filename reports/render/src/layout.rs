@@ -11,6 +11,9 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::outside::visible;
 
+/// The fewest columns that text is broken into.
+const LEAST: usize = 8;
+
 /// What a piece of text is, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
@@ -99,56 +102,61 @@ impl Page {
 /// Breaks `text` into lines of at most `width` columns, at blanks where there are any, inside a
 /// word where it alone is too wide. Never gives no line.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    fill(text, width, true)
+    let width = width.max(LEAST);
+    let text = visible(text);
+    let pieces = text.split(' ').flat_map(|word| broken(word, width));
+    filled(pieces, width, width)
 }
 
 /// The same for paths and commands, which are of no use broken: a word that alone is too wide
 /// sticks out.
 pub(crate) fn wrap_whole(text: &str, width: usize) -> Vec<String> {
-    fill(text, width, false)
+    let width = width.max(LEAST);
+    filled(visible(text).split(' '), width, width)
 }
 
-fn fill(text: &str, width: usize, breaking: bool) -> Vec<String> {
-    let width = width.max(8);
-    let text = visible(text);
+/// Pieces of text in lines, a blank between two on the same line: the first line has room for `first`
+/// columns of the display, the others for `others`. A piece is never broken: one that alone is too wide
+/// sticks out. Never gives no line.
+pub fn filled<'a>(
+    pieces: impl IntoIterator<Item = &'a str>,
+    first: usize,
+    others: usize,
+) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
-    for word in text.split(' ') {
-        let gap = usize::from(!line.is_empty());
-        if line.width() + gap + word.width() <= width {
-            if gap == 1 {
-                line.push(' ');
-            }
-            line.push_str(word);
-            continue;
-        }
-        if !line.is_empty() {
+    let mut columns = 0;
+    for (index, piece) in pieces.into_iter().enumerate() {
+        let room = if lines.is_empty() { first } else { others };
+        let width = piece.width();
+        if columns + usize::from(columns > 0) + width > room && columns > 0 {
             lines.push(std::mem::take(&mut line));
+            columns = 0;
+        } else if index > 0 && columns > 0 {
+            line.push(' ');
+            columns += 1;
         }
-        line = if breaking {
-            break_word(word, width, &mut lines)
-        } else {
-            word.to_owned()
-        };
+        line.push_str(piece);
+        columns += width;
     }
     lines.push(line);
     lines
 }
 
-/// Pushes the full lines of a word that may be too wide, and gives its rest.
-fn break_word(word: &str, width: usize, lines: &mut Vec<String>) -> String {
-    let mut rest = String::new();
-    let mut columns = 0;
-    for c in word.chars() {
+/// A word in pieces that are not too wide.
+fn broken(word: &str, width: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let (mut from, mut columns) = (0, 0);
+    for (at, c) in word.char_indices() {
         let wide = unicode_width::UnicodeWidthChar::width(c).unwrap_or(0);
         if columns + wide > width {
-            lines.push(std::mem::take(&mut rest));
-            columns = 0;
+            pieces.push(&word[from..at]);
+            (from, columns) = (at, 0);
         }
-        rest.push(c);
         columns += wide;
     }
-    rest
+    pieces.push(&word[from..]);
+    pieces
 }
 
 #[cfg(test)]
@@ -160,6 +168,13 @@ mod tests {
         assert_eq!(wrap("定義 定義 定義", 9), ["定義 定義", "定義"]);
         assert_eq!(wrap("aaaaaaaaaaaa b", 8), ["aaaaaaaa", "aaaa b"]);
         assert_eq!(wrap("", 20), [""]);
+        assert_eq!(wrap("xx 定義定義定 y", 9), ["xx", "定義定義", "定 y"]);
+        assert_eq!(filled(["a", "定義", "b"], 6, 4), ["a 定義", "b"]);
+        assert_eq!(
+            filled(["aaaaaa", "定義", "b"], 6, 4),
+            ["aaaaaa", "定義", "b"]
+        );
+        assert_eq!(filled([], 6, 4), [""]);
         assert_eq!(
             wrap_whole("at /aaaaaaaaaaaa b", 8),
             ["at", "/aaaaaaaaaaaa", "b"]

@@ -23,10 +23,12 @@ mod outside;
 mod page;
 mod portable;
 mod read;
+mod size;
 mod summary;
 mod text;
 mod trajectory;
 mod verdict;
+mod ways;
 mod words;
 
 pub use badge::render_badge;
@@ -36,10 +38,11 @@ pub use date::date_of_day;
 pub use evidence::{around, ending, event_line, member_names, quote};
 pub use github::render_github;
 pub use junit::{JunitError, render_junit};
+pub use layout::filled;
 pub use markdown::render_markdown;
 pub use measured::{
-    Cycles, CyclesKind, Edge, Ending, Measured, Output, Overlay, Persona, PersonaOutcome, Remedy,
-    Setting, Signal, Start, StartKind, TextSource, Written,
+    Cycles, CyclesKind, Edge, Ending, Measured, NO_WORSE, Output, Overlay, Persona, PersonaOutcome,
+    Remedy, Setting, Signal, Start, StartKind, TextSource, Written,
 };
 pub use merge::{MergeError, gather, merge, missing_shards};
 pub use model::{
@@ -50,6 +53,7 @@ pub use model::{
 pub use page::{PageError, render_page};
 pub use portable::portable;
 pub use read::{ReadError, read};
+pub use size::bytes;
 pub use summary::{render_matrix, render_overview, render_summary};
 pub use text::{TextOptions, duration, render_text};
 pub use trajectory::{

@@ -23,6 +23,7 @@ pub fn render_markdown(report: &Report) -> String {
         let _ = writeln!(out, "{}", words::NO_RUNS);
     }
     if report.runs.len() > 1 && summary::is_about_servers(report) {
+        out.push_str(&summary::render_headline(report));
         out.push_str(&summary::render_summary(report));
         out.push('\n');
         out.push_str(&summary::render_matrix(report));

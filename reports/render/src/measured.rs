@@ -44,6 +44,38 @@ pub(crate) fn steady_us(timeline: &OperationTimeline) -> Option<u64> {
     Some(last.from_us)
 }
 
+/// How soon a server is of use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ready<'a> {
+    /// So long after a cold start, in microseconds, every question is answered rightly, and goes on
+    /// to be.
+    After(u64),
+    /// This operation was never answered rightly for good.
+    Never(&'a str),
+    /// Nothing was asked, or what is right is not known.
+    Unknown,
+}
+
+impl<'a> Ready<'a> {
+    /// From a cold start that was followed; from what the host was answered where none was.
+    pub(crate) fn of(run: &'a Run) -> Self {
+        if !run.knows_answers() {
+            return Self::Unknown;
+        }
+        let starts = run.measured.iter().flat_map(|measured| &measured.starts);
+        let cold = starts.clone().find(|start| start.kind == StartKind::Cold);
+        let operations = cold.map_or(run.operations.as_slice(), |start| &start.operations);
+        let mut last = None;
+        for operation in operations.iter().filter(|operation| operation.asked > 0) {
+            match steady_us(operation) {
+                Some(at) => last = last.max(Some(at)),
+                None => return Self::Never(&operation.operation),
+            }
+        }
+        last.map_or(Self::Unknown, Self::After)
+    }
+}
+
 /// The most memory that was seen of the whole process tree.
 pub(crate) fn most_memory(run: &Run) -> Option<u64> {
     let cycles = run.measured.iter().flat_map(|measured| &measured.cycles);
@@ -140,6 +172,10 @@ pub enum CyclesKind {
     /// A hundred files.
     ManyFiles,
 }
+
+/// How [`Persona::detail`] begins to say that a way is called fine although questions were not answered
+/// rightly in it, since they are not in the usual way either.
+pub const NO_WORSE: &str = "no worse than the usual way";
 
 /// A way for a client to behave, and what the server made of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

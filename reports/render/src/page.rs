@@ -25,15 +25,18 @@ use self::ids::Ids;
 use self::matrix::{ClauseRow, Matrix};
 use self::server::Server;
 use self::suite::Suite;
-use self::text::shown;
+use self::text::{percent, shown};
 use crate::conclusion::Conclusion;
 use crate::model::{Report, Run, RunKind};
 use crate::outside;
-use crate::trajectory::text::count;
+use crate::trajectory::text::{clipped, count};
 use crate::verdict::Verdict;
 use crate::words;
 
 const STYLE: &str = include_str!("../templates/page.css");
+/// The most characters of a reason that stand beside a verdict.
+const REASON: usize = 80;
+
 const SCRIPT: &str = include_str!("../templates/page.js");
 
 /// Why a page could not be made.
@@ -49,7 +52,7 @@ struct Page {
     style: &'static str,
     script: &'static str,
     facts: Vec<Fact>,
-    tally: Vec<Tally>,
+    answer: Option<Answer>,
     notes: Vec<String>,
     matrix: Option<Matrix>,
     clauses: Vec<ClauseRow>,
@@ -96,10 +99,29 @@ struct Badge {
     more: String,
 }
 
-/// How many servers came to the same.
-struct Tally {
+/// What the whole comes to, told before anything else.
+struct Answer {
+    /// How many servers qualify.
+    held: usize,
+    of: usize,
+    /// How many of those that do need settings for it.
+    with_settings: usize,
+    verdicts: Vec<Group>,
+}
+
+/// The servers that came to the same.
+struct Group {
     badge: Badge,
-    servers: usize,
+    /// Their part of all servers, in per cent.
+    share: String,
+    servers: Vec<Named>,
+}
+
+/// A server by its name, with what its verdict hangs on.
+struct Named {
+    id: String,
+    name: String,
+    more: String,
 }
 
 /// A run with the report that it is from.
@@ -145,7 +167,7 @@ pub fn render_page(reports: &[Report]) -> Result<String, PageError> {
         style: STYLE,
         script: SCRIPT,
         facts: facts(&sources),
-        tally: tally(&parts),
+        answer: answer(&parts),
         notes: notes(&sources),
         matrix: matrix::matrix(&columns, &servers, &parts),
         clauses: matrix::rows(&columns, &servers),
@@ -207,13 +229,25 @@ fn facts(sources: &[Source<'_>]) -> Vec<Fact> {
         .collect();
     dates.sort_unstable();
     match (dates.first(), dates.last()) {
-        (Some(first), Some(last)) if first == last => facts.push(Fact::new("Date", first)),
+        (Some(first), Some(last)) if first == last => facts.push(Fact::new("Date", &moment(first))),
         (Some(first), Some(last)) => {
-            facts.push(Fact::new("Dates", &format!("{first} to {last}")));
+            facts.push(Fact::new(
+                "Dates",
+                &format!("{} to {}", moment(first), moment(last)),
+            ));
         }
         _ => {}
     }
     facts
+}
+
+/// A moment as people write it: `2026-11-30T20:59:21Z` to the minute; anything else as it is.
+fn moment(date: &str) -> String {
+    let bare = date.strip_suffix('Z').and_then(|date| date.split_once('T'));
+    match bare.map(|(day, time)| (day, time.rsplit_once(':'))) {
+        Some((day, Some((time, _)))) => format!("{day} {time} UTC"),
+        _ => date.to_owned(),
+    }
 }
 
 fn made_by(report: &Report) -> String {
@@ -237,30 +271,45 @@ fn notes(sources: &[Source<'_>]) -> Vec<String> {
     notes
 }
 
-fn tally(servers: &[Server]) -> Vec<Tally> {
-    let mut tally: Vec<Tally> = Vec::new();
+/// What many servers come to; of one, its own part says it.
+fn answer(servers: &[Server]) -> Option<Answer> {
+    if servers.len() < 2 {
+        return None;
+    }
+    let mut verdicts: Vec<Group> = Vec::new();
     for server in servers {
-        match tally.iter_mut().find(|of| of.badge.key == server.badge.key) {
-            Some(of) => of.servers += 1,
-            None => tally.push(Tally {
-                badge: server.badge.clone(),
-                servers: 1,
+        let badge = &server.badge;
+        let named = Named {
+            id: server.id.clone(),
+            name: clipped(&server.name, 40),
+            more: match badge.key {
+                "settings" | "not" => badge.more.clone(),
+                _ => String::new(),
+            },
+        };
+        match verdicts.iter_mut().find(|of| of.badge.key == badge.key) {
+            Some(of) => of.servers.push(named),
+            None => verdicts.push(Group {
+                badge: badge.clone(),
+                share: String::new(),
+                servers: vec![named],
             }),
         }
     }
-    tally.sort_by_key(|of| of.badge.rank);
-    tally
-}
-
-/// Settings in a few words: of one with a long value the name, since the whole stands with the
-/// server itself.
-fn named(settings: &[String]) -> String {
-    const LONG: usize = 40;
-    let short = |setting: &String| match setting.split_once(':') {
-        Some((name, _)) if setting.chars().count() > LONG => format!("{name}: …"),
-        _ => setting.clone(),
+    verdicts.sort_by_key(|of| of.badge.rank);
+    for of in &mut verdicts {
+        of.share = percent(of.servers.len() as u64, servers.len() as u64);
+    }
+    let count = |keys: &[&str]| {
+        let of = servers.iter();
+        of.filter(|server| keys.contains(&server.badge.key)).count()
     };
-    settings.iter().map(short).collect::<Vec<_>>().join(", ")
+    Some(Answer {
+        held: count(&["qualified", "notes", "settings"]),
+        of: servers.len(),
+        with_settings: count(&["settings"]),
+        verdicts,
+    })
 }
 
 /// A conclusion in short.
@@ -284,7 +333,13 @@ fn badge(conclusion: &Conclusion) -> Badge {
             2,
             "note",
             "qualified with settings",
-            shown(&named(settings)),
+            shown(
+                &settings
+                    .iter()
+                    .map(|setting| words::setting(setting))
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            ),
         ),
         Conclusion::ProtocolOnly { notes } => {
             ("protocol", 3, "note", "protocol only", noted(*notes))
@@ -304,7 +359,16 @@ fn badge(conclusion: &Conclusion) -> Badge {
         Conclusion::Unnoticed { .. } => {
             ("unnoticed", 5, "bad", "mutants not killed", String::new())
         }
-        Conclusion::Untestable { musts, .. } => ("untestable", 6, "bad", "untestable", all(musts)),
+        Conclusion::Untestable { reason, musts } => (
+            "untestable",
+            6,
+            "unknown",
+            "untestable",
+            match musts.as_slice() {
+                [] => clipped(&shown(reason.lines().next().unwrap_or_default()), REASON),
+                _ => all(musts),
+            },
+        ),
         Conclusion::Interrupted => ("interrupted", 7, "none", "interrupted", String::new()),
         Conclusion::HarnessError { .. } => ("fault", 8, "bad", "harness error", String::new()),
     };
@@ -313,9 +377,11 @@ fn badge(conclusion: &Conclusion) -> Badge {
         rank,
         class,
         mark: match class {
+            _ if key == "fault" => "#",
             "good" => "✓",
             "note" => "!",
             "bad" => "✗",
+            "unknown" => "?",
             _ => "–",
         },
         word,
@@ -329,7 +395,7 @@ const fn look(verdict: Verdict) -> (&'static str, &'static str) {
         Verdict::Pass => ("good", "✓"),
         Verdict::Note => ("note", "!"),
         Verdict::Fail | Verdict::Timeout | Verdict::Crash => ("bad", "✗"),
-        Verdict::Untestable => ("bad", "?"),
+        Verdict::Untestable => ("unknown", "?"),
         Verdict::NotApplicable => ("none", "–"),
         Verdict::Known => ("note", "~"),
         Verdict::HarnessError => ("bad", "#"),

@@ -6,19 +6,16 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::conclusion::Conclusion;
 use crate::markdown::code;
-use crate::measured::{CyclesKind, StartKind};
-use crate::measured::{most_memory, steady_us};
-use crate::model::{OperationTimeline, Report, Run, RunKind, SubjectKind};
-use crate::outside::{self, clipped, visible};
+use crate::measured::{CyclesKind, Ready, most_memory};
+use crate::model::{Report, Run, RunKind, SubjectKind};
+use crate::outside::{self, visible};
+use crate::size::bytes;
 use crate::text::duration;
 use crate::verdict::Verdict;
-use crate::words;
+use crate::words::{self, shortened};
 
 /// The most characters of a reason that stand in a table.
 const REASON: usize = 80;
-
-/// The most characters of a setting there; the report has it whole.
-const SETTING: usize = 44;
 
 /// What stands where nothing is known.
 const NOTHING: &str = "–";
@@ -29,6 +26,32 @@ pub(crate) fn is_about_servers(report: &Report) -> bool {
     !report.runs.is_empty()
         && runs
             .all(|run| run.kind == RunKind::Conformance && run.subject.kind == SubjectKind::Server)
+}
+
+/// What a report of servers comes to: `42 of 66 qualify, 9 of them with settings`.
+pub(crate) fn qualified(report: &Report) -> String {
+    let count = |wanted: fn(&Conclusion) -> bool| {
+        let of = report.runs.iter();
+        of.filter(|run| wanted(&run.conclusion)).count()
+    };
+    let plain = count(|of| matches!(of, Conclusion::Qualified { .. }));
+    let with_settings = count(|of| matches!(of, Conclusion::QualifiedWithSettings { .. }));
+    let of_them = match with_settings {
+        0 => String::new(),
+        _ => format!(", {with_settings} of them with settings"),
+    };
+    let (held, all) = (plain + with_settings, report.runs.len());
+    format!("{held} of {all} qualify{of_them}")
+}
+
+/// What the whole comes to in a sentence, and what the columns of the table below it are.
+pub(crate) fn render_headline(report: &Report) -> String {
+    format!(
+        "**{}.** *Ready after* is how long after a cold start every question is answered rightly, and \
+         goes on to be; *p50* the median of a round of open, question and close; *memory* the most \
+         that the whole process tree held.\n\n",
+        qualified(report)
+    )
 }
 
 /// A Markdown table with a line a server, in the order of the report: which one, what came of it,
@@ -54,7 +77,7 @@ pub fn render_summary(report: &Report) -> String {
             words_of(&run.conclusion).to_owned(),
             ready(run),
             p50(run).map_or_else(nothing, duration),
-            most_memory(run).map_or_else(nothing, mebibytes),
+            most_memory(run).map_or_else(nothing, bytes),
             notes(run),
         ];
         let _ = writeln!(out, "| {} |", cells.join(" | "));
@@ -98,6 +121,13 @@ pub fn render_matrix(report: &Report) -> String {
         "\n✓ holds · ! a SHOULD that does not hold · ✗ does not hold · ? could not be judged · \
          – does not apply · blank: not judged\n",
     );
+    let titles: Vec<String> = clauses
+        .iter()
+        .filter_map(|clause| Some(format!("{clause} {}", words::clause_title(clause)?)))
+        .collect();
+    if !titles.is_empty() {
+        let _ = writeln!(out, "\n{}", titles.join(" · "));
+    }
     out
 }
 
@@ -137,10 +167,6 @@ fn plain(text: &str) -> String {
     }
 }
 
-fn shortened(text: &str, most: usize) -> String {
-    clipped(text, most)
-}
-
 /// The conclusion without what differs between runs that come to the same.
 fn words_of(conclusion: &Conclusion) -> &'static str {
     match conclusion {
@@ -156,31 +182,13 @@ fn words_of(conclusion: &Conclusion) -> &'static str {
     }
 }
 
-/// How long after a cold start every operation that the server has was right, and stayed so.
+/// How long after a cold start every question is answered rightly, in words.
 fn ready(run: &Run) -> String {
-    if !run.knows_answers() {
-        return nothing();
+    match Ready::of(run) {
+        Ready::After(us) => duration(us),
+        Ready::Never(operation) => format!("no right {}", plain(operation)),
+        Ready::Unknown => nothing(),
     }
-    let starts = run.measured.iter().flat_map(|measured| &measured.starts);
-    let cold = starts.clone().find(|start| start.kind == StartKind::Cold);
-    let operations: &[OperationTimeline] = match cold {
-        Some(start) => &start.operations,
-        None => &run.operations,
-    };
-    let mut last = None;
-    for operation in operations {
-        if operation.asked == 0 {
-            continue;
-        }
-        match steady_us(operation) {
-            Some(at) => last = last.max(Some(at)),
-            None if run.knows_answers() => {
-                return format!("no right {}", plain(&operation.operation));
-            }
-            None => return nothing(),
-        }
-    }
-    last.map_or_else(nothing, duration)
 }
 
 fn p50(run: &Run) -> Option<u64> {
@@ -189,10 +197,6 @@ fn p50(run: &Run) -> Option<u64> {
         .iter()
         .find(|cycles| cycles.kind == CyclesKind::SameText);
     same.map(|cycles| cycles.p50_us)
-}
-
-fn mebibytes(bytes: u64) -> String {
-    format!("{} MiB", bytes >> 20)
 }
 
 /// What to know: the clauses that do not hold, the settings that help, why nothing can be said.
@@ -206,7 +210,7 @@ fn notes(run: &Run) -> String {
         Conclusion::QualifiedWithSettings { settings, .. } => {
             let settings = settings
                 .iter()
-                .map(|setting| cell(&shortened(setting, SETTING)));
+                .map(|setting| cell(&words::setting(setting)));
             parts.extend(settings);
         }
         _ => {}

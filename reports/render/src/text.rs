@@ -15,6 +15,7 @@ use crate::model::{
     SubjectKind,
 };
 use crate::outside;
+use crate::summary;
 use crate::verdict::Verdict;
 use crate::words;
 
@@ -454,15 +455,20 @@ impl Sheet<'_> {
             .map(|run| unicode_width::UnicodeWidthStr::width(words::subject(&run.subject).as_str()))
             .max()
             .unwrap_or(0);
+        let column = widest.min(self.width / 2) + 2;
         for run in &report.runs {
             let mut line = Line::default();
-            line.push(Role::Strong, &words::subject(&run.subject))
-                .tab(widest.min(self.width / 2) + 2);
-            line.push(
-                conclusion_role(&run.conclusion),
-                &words::short(&run.conclusion),
-            );
-            self.page.line(line);
+            line.push(Role::Strong, &words::subject(&run.subject));
+            let came = words::brief(&run.conclusion);
+            for text in wrap(&came, self.width.saturating_sub(column)) {
+                line.tab(column);
+                line.push(conclusion_role(&run.conclusion), &text);
+                self.page.line(std::mem::take(&mut line));
+            }
+        }
+        if summary::is_about_servers(report) {
+            self.page.blank();
+            self.paragraph(0, Role::Strong, &format!("{}.", summary::qualified(report)));
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::conclusion::Conclusion;
 use crate::model::{Evidence, OperationTimeline, Place, Run, RunKind, Skipped, Stale, Subject};
+use crate::outside::clipped;
 use crate::verdict::{Level, Verdict};
 
 /// What there is to say of a report without any run.
@@ -59,6 +60,16 @@ pub(crate) fn short(conclusion: &Conclusion) -> String {
         Conclusion::HarnessError { .. } => "HARNESS ERROR".to_owned(),
         other => other.to_string(),
     }
+}
+
+/// The same with long settings by what they set.
+pub(crate) fn brief(conclusion: &Conclusion) -> String {
+    let Conclusion::QualifiedWithSettings { settings, notes } = conclusion else {
+        return short(conclusion);
+    };
+    let settings = settings.iter().map(|of| setting(of)).collect();
+    let notes = *notes;
+    Conclusion::QualifiedWithSettings { settings, notes }.to_string()
 }
 
 /// `MUST 9/9 · SHOULD 7/8`.
@@ -189,6 +200,78 @@ pub(crate) fn not_judged(run: &Run) -> Vec<(&str, Vec<&str>)> {
     by_reason
 }
 
+/// A setting in a few words: of one with a long value the names in it that are set, since the whole
+/// stands with the server itself.
+pub(crate) fn setting(setting: &str) -> String {
+    const LONG: usize = 44;
+    if setting.chars().count() <= LONG {
+        return setting.to_owned();
+    }
+    let mut set = Vec::new();
+    if let Some((name, value)) = setting.split_once(": ")
+        && let Ok(value) = serde_json::from_str(value)
+    {
+        names_in(&value, "", &mut set);
+        if !set.is_empty() {
+            return shortened(&format!("{name}: {}", set.join(", ")), 2 * LONG);
+        }
+    }
+    shortened(setting, LONG)
+}
+
+/// The names of what is set in a value: `typescript.tsdk`.
+fn names_in(value: &serde_json::Value, below: &str, names: &mut Vec<String>) {
+    const MOST: usize = 4;
+    match value.as_object().filter(|all| !all.is_empty()) {
+        Some(all) => {
+            for (name, value) in all {
+                if names.len() < MOST {
+                    let dot = if below.is_empty() { "" } else { "." };
+                    names_in(value, &format!("{below}{dot}{name}"), names);
+                }
+            }
+        }
+        None if below.is_empty() => {}
+        None => names.push(below.to_owned()),
+    }
+}
+
+/// A text of at most so many columns, cut at its end.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let shown = clipped(text, most);
+    match shown.strip_suffix('…').filter(|_| shown != text) {
+        Some(kept) => format!("{}…", kept.trim_end()),
+        None => shown,
+    }
+}
+
+/// What a clause that servers are qualified by asks for, in a few words, for the head of a column.
+pub(crate) fn clause_title(clause: &str) -> Option<&'static str> {
+    const TITLES: [&str; 19] = [
+        "starts",
+        "UTF-16 columns",
+        "opens, closes",
+        "known answers",
+        "text opened anew",
+        "clean stdout",
+        "legal shapes",
+        "clean end",
+        "exit code 0",
+        "cancellation",
+        "four operations",
+        "after an emoji",
+        "odd paths",
+        "all references",
+        "fifty in a row",
+        "after SIGKILL",
+        "without settings",
+        "change on disk",
+        "writes nothing",
+    ];
+    let number: usize = clause.strip_prefix("QUA-")?.parse().ok()?;
+    TITLES.get(number.checked_sub(1)?).copied()
+}
+
 /// Clause ids in a row, three or more neighbours as a range: `CAN-1, CAN-3…6`.
 pub(crate) fn clauses<S: AsRef<str>>(ids: &[S]) -> String {
     fn parts(id: &str) -> Option<(&str, u32)> {
@@ -220,6 +303,20 @@ pub(crate) fn clauses<S: AsRef<str>>(ids: &[S]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_setting_is_named_by_what_it_sets() {
+        let long = format!(
+            r#"options: {{"a":{{"b":"{}","c":1}},"d":{{}}}}"#,
+            "x".repeat(80)
+        );
+        assert_eq!(setting(&long), "options: a.b, a.c, d");
+        assert_eq!(setting(r#"options: {"a":1}"#), r#"options: {"a":1}"#);
+        assert_eq!(setting(&"y".repeat(80)), format!("{}…", "y".repeat(43)));
+        let many: Vec<String> = (0..99).map(|name| format!("\"name-{name}\":1")).collect();
+        let many = setting(&format!("options: {{{}}}", many.join(",")));
+        assert_eq!(many, "options: name-0, name-1, name-2, name-3");
+    }
 
     #[test]
     fn neighbours_are_a_range() {

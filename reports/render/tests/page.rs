@@ -163,7 +163,7 @@ fn everything_that_is_known_of_a_server_is_on_its_page() {
             "typescript-language-server 6.0.2",
             "dsh-conform check --server typescript-language-server --install",
             "linux x86_64",
-            "2026-11-30T12:00:00Z",
+            "2026-11-30 12:00 UTC",
             // Readiness: the sentence, signals, each answer in words.
             "A client that does not wait sees false empties for most of this time.",
             "$/progress end (Indexing) ✗ not true: an answer after it was not right",
@@ -219,21 +219,187 @@ fn every_verdict_has_a_sign_and_a_word_in_the_matrix() {
     let page = page(&[servers::report(vec![run])]);
     check(&page);
     let body = &page[page.find("<tbody>").unwrap()..page.find("</tbody>").unwrap()];
-    for words in [
-        "✓</span><span class=\"unseen\">pass",
-        "!</span><span class=\"unseen\">note",
-        "✗</span><span class=\"unseen\">fail",
-        "?</span><span class=\"unseen\">untestable",
-        "–</span><span class=\"unseen\">not applicable",
-        "✗</span><span class=\"unseen\">timeout",
-        "✗</span><span class=\"unseen\">crash",
-        "~</span><span class=\"unseen\">known",
-        "#</span><span class=\"unseen\">harness error",
-        "✓</span><span class=\"unseen\">pass, 4 cases",
+    for (words, mark) in [
+        ("pass", "✓"),
+        ("note", "!"),
+        ("fail", "✗"),
+        ("untestable", "?"),
+        ("not applicable", "–"),
+        ("timeout", "✗"),
+        ("crash", "✗"),
+        ("known", "~"),
+        ("harness error", "#"),
+        ("pass, 4 cases", "✓"),
     ] {
-        assert!(body.contains(words), "{words}");
+        let links = body.split("<a ").filter(|link| {
+            link.contains(&format!(": {words}\"")) && link.contains(&format!(">{mark}</a>"))
+        });
+        assert!(links.count() > 0, "{words}");
     }
+    says(&page, &["~ known failure", "# harness error"]);
+    // Of a clause that nothing could judge nobody is told to keep it, or not to.
+    let whole = text(&page);
+    let (_, statements) = whole.rsplit_once("Kept by").unwrap();
+    assert_eq!(statements.matches("0 of 1").count(), 5, "{statements}");
     assert_eq!(body.matches("class=\"cell").count(), clauses().len());
+}
+
+/// What a reader of the first lines learns, and what the signs behind it hang on.
+#[test]
+fn the_page_begins_with_the_answer() {
+    let page = page(&[rich()]);
+    let whole = text(&page);
+    let (top, _) = whole.split_once("A row for each server").unwrap();
+    for words in [
+        "4 of 8 qualify, 2 of them with the settings named here",
+        "2 ! qualified with settings typescript-language-server configuration: {} \
+         yaml-language-server configuration: {}",
+        "1 ✗ not qualified kotlin-language-server QUA-4, QUA-6, QUA-8",
+        "1 ? untestable sourcekit-lsp",
+    ] {
+        assert!(top.contains(words), "{words}: {top}");
+    }
+    // One server is its own answer.
+    let one = self::page(&[servers::report(vec![server("a", "1", "x")])]);
+    check(&one);
+    assert!(!one.contains("class=\"answer\""));
+}
+
+/// Of a setting with a long value, the names in it that are set.
+#[test]
+fn long_settings_are_named_by_what_they_set() {
+    let mut run = server("a", "1", "x");
+    run.conclusion = dsh_reports::Conclusion::QualifiedWithSettings {
+        settings: vec![
+            "initializationOptions: {\"vue\":{\"hybridMode\":false},\"typescript\":{\"tsdk\":\"~/lib\"}}"
+                .to_owned(),
+            "configuration: {\"enable\":true}".to_owned(),
+            format!("command: {}", "x".repeat(80)),
+        ],
+        notes: 0,
+    };
+    let page = page(&[servers::report(vec![run, server("b", "1", "x")])]);
+    check(&page);
+    says(
+        &page,
+        &[
+            "initializationOptions: vue.hybridMode, typescript.tsdk; configuration: \
+             {&#34;enable&#34;:true}; command: xxx",
+        ],
+    );
+}
+
+/// Whoever hears the page hears of each sign whose it is and what it is about.
+#[test]
+fn every_sign_of_the_matrix_says_whose_it_is_and_of_which_clause() {
+    let page = page(&[rich()]);
+    let table = &page[page.find("<table class=\"matrix\"").unwrap()..];
+    let table = &table[..table.find("</table>").unwrap()];
+    let (heads, body) = table.split_once("<tbody>").unwrap();
+    for clause in [
+        "QUA-1: starts",
+        "QUA-4: known answers",
+        "QUA-19: writes nothing",
+    ] {
+        assert!(
+            heads.contains(&format!("aria-label=\"{clause}\"")),
+            "{clause}"
+        );
+    }
+    for clause in clauses() {
+        let label = format!("aria-label=\"{}: ", clause.id);
+        assert!(heads.contains(&label), "{} has no title", clause.id);
+    }
+    assert_eq!(
+        heads.matches("title=\"QUA-").count(),
+        heads.matches("class=\"clause").count()
+    );
+    let labels: Vec<&str> = tags(body)
+        .into_iter()
+        .filter(|tag| name(tag) == "a" && !tag.contains("href=\"#clause"))
+        .filter_map(|tag| attribute(tag, "aria-label"))
+        .collect();
+    let distinct: std::collections::BTreeSet<&str> = labels.iter().copied().collect();
+    assert!(labels.len() > 100, "{}", labels.len());
+    assert_eq!(distinct.len(), labels.len(), "two links of one name");
+    assert!(labels.contains(&"typescript-language-server QUA-10: note"));
+    // What does not just hold says why at once.
+    assert!(
+        body.contains("title=\"QUA-6, fail: 17 bytes on stdout are no frame\""),
+        "{body}"
+    );
+    // Nor is a row that nothing could be judged in left without its reason.
+    says(
+        &page,
+        &[
+            "no recipe for this platform has worked: · apt: no package has it · download: needs glibc 2.38",
+        ],
+    );
+}
+
+/// A case that somebody has to look at has a picture, or says why it has none.
+#[test]
+fn no_picture_is_missing_without_a_word() {
+    let mut run = server("a", "1", "x");
+    for (id, verdict) in [
+        ("QUA-17", Verdict::Note),
+        ("QUA-5", Verdict::Untestable),
+        ("QUA-10", Verdict::Fail),
+    ] {
+        let case = servers::case(&mut run, id);
+        case.verdict = verdict;
+        if verdict != Verdict::Fail {
+            case.evidence.clear();
+        }
+    }
+    servers::case(&mut run, "QUA-10").evidence = serde_json::from_value(
+        serde_json::json!([{"seq": 1, "atUs": 5, "text": "→ exit", "decisive": true}]),
+    )
+    .unwrap();
+    servers::conclude(&mut run);
+    let page = page(&[servers::report(vec![run])]);
+    check(&page);
+    for (id, words) in [
+        ("a.QUA-17", "No picture: no single message decides this"),
+        ("a.QUA-5", "No picture: what has to come first did not come"),
+        ("a.QUA-10", "class=\"sequence\""),
+    ] {
+        let case = &page[page.find(&format!("id=\"{id}\"")).unwrap()..];
+        let case = &case[..case.find("</li>\n<li id=").unwrap_or(case.len())];
+        assert!(case.contains(words), "{id}: {case}");
+    }
+}
+
+/// A way of a client that goes wrong stands with what helps, in every form.
+#[test]
+fn what_a_client_has_to_do_stands_beside_its_way() {
+    let mut run = server("a", "1", "x");
+    let way = |name: &str, outcome: &str| serde_json::json!({"name": name, "summary": "", "outcome": outcome, "firstRightUs": 5});
+    run.measured = serde_json::from_value(serde_json::json!({
+        "personas": [way("usual", "fine"), way("requests-refused", "dead"), way("configuration-null", "silent")]
+    }))
+    .unwrap();
+    run.remedy = Some(servers::remedy(&serde_json::json!({"command": "~/bin/a"})));
+    let report = servers::report(vec![run]);
+    let page = page(std::slice::from_ref(&report));
+    check(&page);
+    let forms = [
+        text(&page),
+        dsh_reports::render_markdown(&report),
+        dsh_reports::render_text(&report, dsh_reports::TextOptions::default()),
+    ];
+    for form in forms {
+        let form: Vec<&str> = form.split_whitespace().collect();
+        let form = form.join(" ");
+        for words in [
+            "What helps",
+            "Answer every request of the server with a result",
+            "with the configuration of the row",
+            "~ stands for the home folder",
+        ] {
+            assert!(form.contains(words), "{words}: {form}");
+        }
+    }
 }
 
 #[test]
@@ -296,6 +462,13 @@ fn the_style_and_the_script_fetch_nothing_and_run_under_a_policy() {
     }
     assert!(script.lines().count() < 200);
     assert!(page.contains("default-src 'none'"));
+    // Nothing moves, so there is nothing to reduce for those who want less of it.
+    for motion in ["transition:", "animation:", "@keyframes", "smooth"] {
+        assert!(
+            !style.contains(motion) && !script.contains(motion),
+            "{motion}"
+        );
+    }
     for needed in ["prefers-color-scheme: dark", "@media print", "max-width"] {
         assert!(style.contains(needed), "{needed}");
     }

@@ -14,7 +14,7 @@ use serde_json::json;
 use browser::{chromium, found, probed};
 
 /// What is asked of the page in the browser, written where the test finds it.
-const PROBE: &str = r"
+const PROBE: &str = r#"
 (() => {
   const root = document.documentElement;
   const all = (selector) => Array.from(document.querySelectorAll(selector));
@@ -87,6 +87,42 @@ const PROBE: &str = r"
     tops.sort((one, other) => one - other);
     return tops.filter((top, index) => index === 0 || top - tops[index - 1] > 6).length;
   };
+  // A name that is broken inside of a word cannot be read; behind a hyphen or a dot it can.
+  const torn = (element) => {
+    const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    const range = document.createRange();
+    const found = [];
+    while (texts.nextNode()) {
+      for (const part of texts.currentNode.data.matchAll(/[\w{}":]{2,24}/g)) {
+        range.setStart(texts.currentNode, part.index);
+        range.setEnd(texts.currentNode, part.index + part[0].length);
+        if (range.getClientRects().length > 1) found.push(part[0]);
+      }
+    }
+    return found;
+  };
+  found.torn = all('.matrix td.verdict, .matrix tbody th:not(:has([href*=hostile])), .verdicts li:not(:has([href*=hostile])), .helps').filter(seen).flatMap(torn);
+  // The answer is on the first screen, before anything that it is drawn from.
+  const answer = document.querySelector('.answer');
+  found.answer = [Math.round(answer.querySelector('h2').getBoundingClientRect().bottom + scrollY) < 420, answer.compareDocumentPosition(document.querySelector('.matrix')) === 4];
+  const titles = all('.matrix .what').filter(seen);
+  found.titles = [titles.length, titles.filter((title) => title.textContent && title.getBoundingClientRect().height <= title.getBoundingClientRect().width).length];
+  // Whoever goes by keys sees where: each that can be reached has a ring when it is.
+  const reached = ['.skip', '.verdicts a', 'nav a', '.controls input', '.controls select', '.controls button', '.scroll', 'th button', '.clause a', '.cell a', '.matrix tbody th a', '.back', 'summary'];
+  found.ringless = reached.filter((selector) => {
+    const element = all(selector).find(seen);
+    if (!element) return false;
+    element.focus({ preventScroll: true });
+    const style = getComputedStyle(element);
+    return document.activeElement !== element || style.outlineStyle === 'none' || parseFloat(style.outlineWidth) < 2;
+  });
+  document.activeElement.blur();
+  found.keyed = reached.filter((selector) => all(selector).some(seen)).length;
+  // The first that the tab key comes to leads past everything else.
+  const stops = all('a[href], button, input, select, summary, [tabindex="0"]');
+  found.start = stops[0].className;
+  found.unreachable = stops.filter((stop) => stop.tabIndex < 0).length;
+  found.landmarks = ['body > header', 'main', 'nav[aria-label]', '[role=search][aria-label]', '[role=region][aria-labelledby]'].filter((selector) => all(selector).length > 0).length;
   const words = (element) => element.textContent.trim().split(/\s+/).length;
   found.squeezed = all('.list th, .list td, .statements td').filter(seen)
     .filter((cell) => cell.offsetWidth > 8 && !/\S{20}/.test(cell.textContent))
@@ -132,6 +168,10 @@ const PROBE: &str = r"
     const contrast = Math.max(one, two) / Math.min(one, two);
     if (contrast < found.contrast) [found.contrast, found.faintest] = [contrast, element.className || element.localName];
   }
+  found.edges = Math.min(...all('.controls input, .controls select, .controls button').filter(seen).map((field) => {
+    const [one, two] = [luminance(getComputedStyle(field).borderTopColor), luminance(behind(field.parentElement))];
+    return Math.max(one, two) / Math.min(one, two);
+  }), 21);
   found.dark = luminance(getComputedStyle(document.body).backgroundColor) < 0.2;
   // As on paper: what holds in print holds here now, and everything is folded.
   for (const fold of all('details')) fold.open = false;
@@ -146,7 +186,7 @@ const PROBE: &str = r"
   out.textContent = JSON.stringify(found);
   window.parent.document.body.append(out);
 })();
-";
+"#;
 
 fn page() -> String {
     let harness = support::report(vec![support::mixed()]);
@@ -211,6 +251,20 @@ fn the_page_is_filtered_and_sorted_at_every_width_light_and_dark() {
         assert_eq!(found["unfolded"][0], 1, "{at}");
         assert!(found["unfolded"][1].as_u64().unwrap() > 10, "{at}");
         assert!(found["contrast"].as_f64().unwrap() >= 4.5, "{at}");
+        assert!(found["edges"].as_f64().unwrap() >= 3.0, "{at}");
+        assert_eq!(found["torn"], json!([]), "{at}");
+        assert_eq!(found["answer"], json!([true, true]), "{at}");
+        // Titles stand upright over their columns where there is room for them.
+        let columns = if width < 700 { 0 } else { 38 };
+        assert_eq!(found["titles"], json!([columns, 0]), "{at}");
+        assert_eq!(found["ringless"], json!([]), "{at}");
+        assert_eq!(found["keyed"], 13, "{at}");
+        assert_eq!(
+            (&found["start"], &found["unreachable"]),
+            (&json!("skip"), &json!(0)),
+            "{at}"
+        );
+        assert_eq!(found["landmarks"], 5, "{at}");
     }
 }
 

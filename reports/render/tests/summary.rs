@@ -166,14 +166,31 @@ fn the_matrix_has_a_sign_for_every_server_and_clause() {
     assert_eq!(lines[2], "| `good` | ✓ | ✓ | ! |   |");
     assert_eq!(lines[3], "| `bad\\|one` | ✗ |   |   |   |");
     assert!(lines[6].starts_with("✓ holds"), "{text}");
+    assert_eq!(
+        lines[8],
+        "QUA-1 starts · QUA-4 known answers · QUA-9 exit code 0 · QUA-19 writes nothing"
+    );
 }
 
 #[test]
 fn a_report_of_several_begins_with_both_and_one_of_one_has_neither() {
     let mut report = report();
     let text = render_markdown(&report);
-    assert!(text.starts_with(&render_summary(&report)), "{text}");
+    let (headline, _) = text.split_once(&render_summary(&report)).unwrap();
+    assert!(
+        headline.starts_with("**1 of 3 qualify.** *Ready after* is"),
+        "{text}"
+    );
     assert!(text.contains(&render_matrix(&report)));
+    report.runs[0].conclusion = Conclusion::QualifiedWithSettings {
+        settings: vec!["versions: rising".to_owned()],
+        notes: 0,
+    };
+    let text = render_markdown(&report);
+    assert!(
+        text.starts_with("**1 of 3 qualify, 1 of them with settings.**"),
+        "{text}"
+    );
     report.runs.truncate(1);
     assert!(!render_markdown(&report).contains("| server |"));
     report.runs[0].subject.kind = SubjectKind::Harness;
@@ -190,6 +207,27 @@ fn on_a_terminal_each_has_one_line_of_80_columns() {
         "{text}"
     );
     assert!(text.contains("QUALIFIED, 1 note"), "{text}");
+}
+
+/// What the runs come to stands at the end, where a terminal shows it, within its columns.
+#[test]
+fn a_text_of_several_ends_with_what_they_come_to() {
+    let mut report = report();
+    report.runs[0].conclusion = Conclusion::QualifiedWithSettings {
+        settings: vec![
+            format!(
+                r#"initializationOptions: {{"a":{{"path":"{}"}}}}"#,
+                "x".repeat(90)
+            ),
+            "configuration: {}".to_owned(),
+        ],
+        notes: 1,
+    };
+    let text = render_text(&report, TextOptions::default());
+    let end: Vec<&str> = text.lines().rev().take(7).collect();
+    assert_eq!(end[0], "1 of 3 qualify, 1 of them with settings.", "{text}");
+    assert!(end.iter().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("initializationOptions: a.path,"), "{text}");
 }
 
 /// What the catalogue knows of a server is told in each form that people read.

@@ -82,6 +82,18 @@ fn what_goes_wrong_without_anything_odd_says_nothing_about_the_odd() {
     };
     assert_eq!(unknown.one("QUA-12").verdict, Verdict::NotApplicable);
     assert_eq!(unknown.one("QUA-13").verdict, Verdict::NotApplicable);
+    let reasoned = Story {
+        sample: crate::samples::sample("systemd"),
+        ..unknown
+    };
+    for (clause, reason) in [
+        ("QUA-12", "basic plane: a directive begins its line"),
+        ("QUA-18", "is known: what a directive means"),
+    ] {
+        let said = reasoned.one(clause).message;
+        assert!(said.contains(reason), "{said}");
+        assert!(!said.ends_with('.'), "{said}");
+    }
     let without = Story::default().capability("definitionProvider", None);
     assert_eq!(without.one("QUA-12").verdict, Verdict::NotApplicable);
 }
@@ -180,7 +192,7 @@ fn a_server_that_is_always_done_before_has_nothing_cancelled() {
 #[test]
 fn fifty_rounds_have_to_be_right_steady_and_bounded() {
     let story = Story::default();
-    let said = "50 × goToDefinition right, memory 105 MB → 105 MB";
+    let said = "50 × goToDefinition right, memory 100 MiB → 100 MiB";
     verdict(&story, "QUA-15", Verdict::Pass, said);
     let wrong = second(|second| second.rounds[12].0 = other("error -32603"));
     let said = "1 of 50 answered otherwise, the first with error -32603";
@@ -198,7 +210,7 @@ fn fifty_rounds_have_to_be_right_steady_and_bounded() {
     verdict(&slower, "QUA-15", Verdict::Note, said);
     shows_why(&slower, "QUA-15");
     let larger = second(|second| second.memory = vec![100, 130, 160, 190, 220, 250, 280]);
-    let said = "memory grows: 105 MB at first, 263 MB behind 50 rounds";
+    let said = "memory grows: 100 MiB at first, 250 MiB behind 50 rounds";
     verdict(&larger, "QUA-15", Verdict::Note, said);
     shows_why(&larger, "QUA-15");
 }

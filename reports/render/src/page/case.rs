@@ -44,6 +44,8 @@ pub(super) struct Detail {
     pub(super) expected: Option<String>,
     pub(super) got: Option<String>,
     pub(super) sequence: Option<Sequence>,
+    /// Why there is no picture, where somebody looks for one.
+    pub(super) no_sequence: Option<&'static str>,
     /// What the lane of the client side is called.
     pub(super) client: &'static str,
     pub(super) transcript: Option<String>,
@@ -145,6 +147,7 @@ impl<'a> Cases<'a> {
             expected: named(&case.expected),
             got: named(&case.got),
             sequence: sequence(&case.evidence),
+            no_sequence: (open && case.evidence.is_empty()).then(|| no_sequence(case.verdict)),
             client: if self.run.subject.kind.is_harness() {
                 "subject"
             } else {
@@ -157,6 +160,17 @@ impl<'a> Cases<'a> {
             source: case.source.as_ref().map(|of| shown(&words::place(of))),
             reproduce: named(&case.reproduce),
         })
+    }
+}
+
+/// What stands in the place of a picture.
+const fn no_sequence(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Untestable => {
+            "No picture: what has to come first did not come, so nothing was sent for this."
+        }
+        Verdict::HarnessError => "No picture: this is about the instrument, not about what passed.",
+        _ => "No picture: no single message decides this, and none was recorded for it.",
     }
 }
 

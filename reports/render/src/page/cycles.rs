@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use super::readiness;
-use super::text::{bytes, percent, shown};
+use super::text::{percent, shown};
 use crate::measured::{Cycles, CyclesKind};
+use crate::size::bytes;
 use crate::text::duration;
 
 /// The most points of a picture; of more rounds, the longest of neighbours is shown.

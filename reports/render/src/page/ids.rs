@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST: usize = 60;
 
 /// The ids that the template itself gives.
-const GIVEN: [&str; 9] = [
+const GIVEN: [&str; 10] = [
+    "answer",
     "matrix",
     "matrix-words",
     "clauses",

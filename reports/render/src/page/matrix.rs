@@ -6,6 +6,7 @@ use super::ids::Ids;
 use super::server::Server;
 use super::text::shown;
 use super::{Badge, Source, look};
+use crate::conclusion::Conclusion;
 use crate::model::{Case, ClauseCoverage, Run};
 use crate::trajectory::text::clipped;
 use crate::verdict::{Level, Verdict};
@@ -19,6 +20,9 @@ const NAME: usize = 60;
 
 /// The most characters of a clause's section and number at the head of its column.
 const HEAD: usize = 12;
+
+/// The most characters of what was found, or of a reason, in a row.
+const WHY: usize = 300;
 
 /// A clause that has a column.
 pub(super) struct Column {
@@ -34,24 +38,37 @@ pub(super) struct Column {
 
 pub(super) struct Matrix {
     /// How many columns of each level there are.
-    pub(super) levels: Vec<(String, usize)>,
+    pub(super) levels: Vec<LevelHead>,
     pub(super) heads: Vec<Head>,
     pub(super) rows: Vec<Row>,
     /// What can be chosen: name and how it is shown.
     pub(super) verdicts: Vec<(&'static str, &'static str)>,
     pub(super) languages: Vec<String>,
+    /// Whether there are signs that a reader seldom meets.
+    pub(super) rare: bool,
     /// Whether servers were judged on more than one platform.
     pub(super) platforms: bool,
 }
 
+/// What stands over the clauses of one level.
+pub(super) struct LevelHead {
+    pub(super) level: String,
+    pub(super) columns: usize,
+    /// The clauses, as a range.
+    pub(super) clauses: String,
+}
+
 pub(super) struct Head {
     pub(super) id: String,
-    pub(super) section: String,
+    pub(super) clause: String,
+    /// What the clause asks for, in two or three words.
+    pub(super) title: &'static str,
+    pub(super) statement: String,
+    /// The section, where it is not the one of the column before and the level has several.
+    pub(super) section: Option<String>,
     pub(super) number: String,
     /// Whether it begins a level.
     pub(super) first: bool,
-    /// Whether it begins a section of a level.
-    pub(super) new: bool,
 }
 
 pub(super) struct Row {
@@ -67,13 +84,18 @@ pub(super) struct Row {
     pub(super) memory: String,
     pub(super) memory_key: u64,
     pub(super) cells: Vec<Cell>,
+    /// Why there is none, where nothing could be judged.
+    pub(super) why: Option<String>,
 }
 
 /// What a server makes of a clause.
 pub(super) struct Cell {
     pub(super) class: &'static str,
     pub(super) mark: &'static str,
-    pub(super) words: String,
+    /// Server, clause and verdict, for those who do not see where it stands.
+    pub(super) label: String,
+    /// What was found, where the clause does not just hold.
+    pub(super) title: Option<String>,
     /// The case that says so.
     pub(super) href: Option<String>,
     pub(super) first: bool,
@@ -83,6 +105,7 @@ pub(super) struct Cell {
 pub(super) struct ClauseRow {
     pub(super) id: String,
     pub(super) clause: String,
+    pub(super) title: &'static str,
     pub(super) level: String,
     pub(super) statement: String,
     pub(super) held: usize,
@@ -135,27 +158,7 @@ pub(super) fn matrix(
     if servers.is_empty() {
         return None;
     }
-    let mut levels: Vec<(String, usize)> = Vec::new();
-    let mut heads: Vec<Head> = Vec::new();
-    for column in columns {
-        let level = column.level.to_string();
-        let first = levels.last().is_none_or(|(known, _)| *known != level);
-        if first {
-            levels.push((level, 0));
-        }
-        if let Some((_, count)) = levels.last_mut() {
-            *count += 1;
-        }
-        let before = heads.last().filter(|_| !first);
-        let new = before.is_none_or(|before| before.section != column.section);
-        heads.push(Head {
-            new,
-            id: column.id.clone(),
-            section: column.section.clone(),
-            number: column.number.clone(),
-            first,
-        });
-    }
+    let (levels, heads) = heads(columns);
     let rows: Vec<Row> = servers
         .iter()
         .zip(parts)
@@ -170,10 +173,11 @@ pub(super) fn matrix(
             language: clipped(&part.language, NAME),
             badge: part.badge.clone(),
             find: part.find(),
-            ready: part.ready_text(),
-            ready_key: part.ready_key(),
+            ready: clipped(&part.ready.0, NAME),
+            ready_key: part.ready.1,
             memory: part.memory_text(),
             memory_key: part.memory_key(),
+            why: why(source.run),
             cells: cells(columns, &heads, source.run, part),
         })
         .collect();
@@ -187,7 +191,10 @@ pub(super) fn matrix(
     languages.sort_by_key(|language| language.to_lowercase());
     languages.dedup();
     let platforms = rows.iter().any(|row| row.platform != rows[0].platform);
+    let rare = |cell: &Cell| matches!(cell.mark, "~" | "#");
+    let rare = rows.iter().flat_map(|row| &row.cells).any(rare);
     Some(Matrix {
+        rare,
         levels,
         heads,
         rows,
@@ -198,6 +205,44 @@ pub(super) fn matrix(
         languages,
         platforms,
     })
+}
+
+fn heads(columns: &[Column]) -> (Vec<LevelHead>, Vec<Head>) {
+    let mut levels: Vec<LevelHead> = Vec::new();
+    let mut heads: Vec<Head> = Vec::new();
+    for of_level in columns.chunk_by(|a, b| a.level == b.level) {
+        let ids: Vec<&str> = of_level.iter().map(|column| &*column.clause).collect();
+        levels.push(LevelHead {
+            level: of_level[0].level.to_string(),
+            columns: of_level.len(),
+            clauses: clipped(&shown(&words::clauses(&ids)), NAME),
+        });
+        let several = of_level.iter().any(|of| of.section != of_level[0].section);
+        let mut before = None;
+        for (index, column) in of_level.iter().enumerate() {
+            let new = before.replace(&column.section) != Some(&column.section);
+            heads.push(Head {
+                id: column.id.clone(),
+                clause: shown(&column.clause),
+                title: words::clause_title(&column.clause).unwrap_or_default(),
+                statement: shown(&column.statement),
+                section: (several && new).then(|| column.section.clone()),
+                number: column.number.clone(),
+                first: index == 0,
+            });
+        }
+    }
+    (levels, heads)
+}
+
+/// Why nothing could be judged at all, the whole of it on one line.
+fn why(run: &Run) -> Option<String> {
+    let Conclusion::Untestable { reason, .. } = &run.conclusion else {
+        return None;
+    };
+    let none = run.coverage.iter().all(|of| of.verdict.is_none());
+    let lines: Vec<&str> = reason.lines().map(str::trim).collect();
+    none.then(|| clipped(&shown(&lines.join(" · ")), WHY))
 }
 
 fn cells(columns: &[Column], heads: &[Head], run: &Run, part: &Server) -> Vec<Cell> {
@@ -226,10 +271,16 @@ fn cells(columns: &[Column], heads: &[Head], run: &Run, part: &Server) -> Vec<Ce
         {
             words = format!("{words}, {} cases", of.cases.len());
         }
+        let found = case.filter(|_| verdict != Some(Verdict::Pass)).map(|case| {
+            let label = case.label.as_deref().map(|label| format!(" {label}"));
+            let (label, message) = (label.unwrap_or_default(), &case.message);
+            clipped(&shown(&format!("{words}:{label} {message}")), WHY)
+        });
         Cell {
             class,
             mark,
-            words,
+            label: format!("{} {}: {words}", clipped(&part.name, NAME), head.clause),
+            title: found.map(|found| format!("{}, {found}", head.clause)),
             href: case.and_then(|case| part.anchors.get(&case.id).cloned()),
             first: head.first,
         }
@@ -241,7 +292,10 @@ fn cells(columns: &[Column], heads: &[Head], run: &Run, part: &Server) -> Vec<Ce
 pub(super) fn rows(columns: &[Column], servers: &[Source<'_>]) -> Vec<ClauseRow> {
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for of in servers.iter().flat_map(|source| &source.run.coverage) {
-        let judged = |verdict: &Verdict| verdict.is_judged() && *verdict != Verdict::HarnessError;
+        // What could not be judged says nothing of whether the clause is kept.
+        let judged = |verdict: &Verdict| {
+            verdict.is_judged() && !matches!(verdict, Verdict::Untestable | Verdict::HarnessError)
+        };
         if let Some(verdict) = of.verdict.filter(judged) {
             let (held, judged) = counts.entry(&of.clause).or_default();
             *held += usize::from(verdict == Verdict::Pass);
@@ -258,6 +312,7 @@ pub(super) fn rows(columns: &[Column], servers: &[Source<'_>]) -> Vec<ClauseRow>
             ClauseRow {
                 id: column.id.clone(),
                 clause: shown(&column.clause),
+                title: words::clause_title(&column.clause).unwrap_or_default(),
                 level: column.level.to_string(),
                 statement: shown(&column.statement),
                 held,

@@ -1,10 +1,12 @@
 //! What was measured of a server beside readiness and rounds, as tables.
 
 use super::readiness::kind;
-use super::text::{bytes, shown};
-use crate::measured::{Ending, Measured, PersonaOutcome, TextSource};
+use super::text::shown;
+use crate::measured::{Ending, Measured, NO_WORSE, Persona, PersonaOutcome, TextSource};
+use crate::size::bytes;
 use crate::text::duration;
 use crate::trajectory::text::grouped;
+use crate::ways;
 
 /// The most rows of one table.
 const MOST: usize = 500;
@@ -14,6 +16,8 @@ pub(super) struct Finding {
     pub(super) class: &'static str,
     pub(super) mark: &'static str,
     pub(super) text: String,
+    /// What helps against it.
+    pub(super) helps: Option<&'static str>,
 }
 
 impl Finding {
@@ -22,6 +26,7 @@ impl Finding {
             class: look.0,
             mark: look.1,
             text: text.into(),
+            helps: None,
         }
     }
 }
@@ -80,6 +85,17 @@ pub(super) fn tables(measured: &Measured, known: bool) -> Vec<Table> {
     tables
 }
 
+/// The usual way, then those that go wrong.
+fn by_interest(personas: &[Persona]) -> Vec<&Persona> {
+    let mut all: Vec<&Persona> = personas.iter().collect();
+    all.sort_by_key(|persona| match persona.name.as_str() {
+        ways::USUAL => 0,
+        _ if ways::is_bad(persona.outcome) => 1,
+        _ => 2,
+    });
+    all
+}
+
 fn personas(measured: &Measured, known: bool) -> Table {
     let first = if known {
         "First right answer"
@@ -88,13 +104,13 @@ fn personas(measured: &Measured, known: bool) -> Table {
     };
     Table {
         heading: "Ways for a client to behave",
-        about: "The same questions, asked by clients that differ in one thing.",
+        about: "The same questions, asked by clients that differ in one thing; where one fails, what a \
+                client has to do.",
         heads: vec!["The client", "What came of it", first],
         more: 0,
         wide: true,
-        rows: measured
-            .personas
-            .iter()
+        rows: by_interest(&measured.personas)
+            .into_iter()
             .map(|persona| {
                 let (look, outcome) = match persona.outcome {
                     PersonaOutcome::Fine => (GOOD, "fine"),
@@ -105,12 +121,22 @@ fn personas(measured: &Measured, known: bool) -> Table {
                     PersonaOutcome::DoesNotEnd => (NOTE, "does not end in order"),
                     PersonaOutcome::NotAsked => (NONE, "nothing of the kind was asked"),
                 };
-                let detail = persona.detail.as_ref().map(|of| format!(": {of}"));
-                let outcome = shown(&format!("{outcome}{}", detail.unwrap_or_default()));
+                let detail = persona.detail.as_deref();
+                let outcome = shown(&match detail {
+                    Some(detail) => format!("{outcome}: {detail}"),
+                    None => outcome.to_owned(),
+                });
+                // Nothing is wrong with such a way, and nothing is right in it.
+                let (look, outcome) = match detail.filter(|of| of.contains(NO_WORSE)) {
+                    Some(detail) => (NONE, shown(detail)),
+                    None => (look, outcome),
+                };
                 let right = persona
                     .first_right_us
                     .map_or_else(|| "–".to_owned(), duration);
-                let cells = vec![Finding::new(look, outcome), Finding::new(PLAIN, right)];
+                let mut came = Finding::new(look, outcome);
+                came.helps = ways::advice(persona, &measured.personas);
+                let cells = vec![came, Finding::new(PLAIN, right)];
                 Row {
                     about: shown(&persona.summary),
                     ..Row::new(&persona.name, cells)

@@ -1,7 +1,6 @@
 //! How soon a server's answers are true: what each operation answered from the first moment on.
 
 use super::text::{percent, shown};
-use crate::measured::steady_us;
 use crate::measured::{Measured, Start, StartKind};
 use crate::model::{Heard, OperationTimeline, Run};
 use crate::text::duration;
@@ -72,32 +71,6 @@ pub(super) struct Tick {
     pub(super) text: String,
     /// Where the text stands: behind the first, before the last.
     pub(super) class: &'static str,
-}
-
-/// When the slowest operation was stable, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ready {
-    After(u64),
-    Never,
-    Unknown,
-}
-
-/// How soon all operations are true after a cold start; of what the host saw where no start was
-/// followed.
-pub(super) fn ready(run: &Run) -> Ready {
-    if !run.knows_answers() {
-        return Ready::Unknown;
-    }
-    let starts = run.measured.iter().flat_map(|measured| &measured.starts);
-    let cold = starts
-        .clone()
-        .find(|start| start.kind == StartKind::Cold)
-        .or_else(|| starts.clone().next());
-    let operations = cold.map_or(run.operations.as_slice(), |start| &start.operations);
-    let stable = operations
-        .iter()
-        .map(|operation| steady_us(operation).map_or(Ready::Never, Ready::After));
-    stable.max().unwrap_or(Ready::Unknown)
 }
 
 /// The starts on one scale, so that they can be compared.

@@ -6,13 +6,13 @@ use super::case::{CaseView, Cases};
 use super::cycles::{CyclesView, cycles};
 use super::ids::Ids;
 use super::measured::{Table, tables};
-use super::readiness::{Ready, StartView, kinds, ready, starts};
-use super::text::{bytes, shown};
-use super::{Badge, Fact, Source, badge, made_by, platform};
+use super::readiness::{StartView, kinds, starts};
+use super::text::shown;
+use super::{Badge, Fact, Source, badge, made_by, moment, platform};
 use crate::findings;
-use crate::measured::Measured;
-use crate::measured::most_memory;
+use crate::measured::{Measured, Ready, most_memory};
 use crate::model::{Origin, Run};
+use crate::size::bytes;
 use crate::text::duration;
 use crate::words;
 
@@ -28,7 +28,8 @@ pub(super) struct Server {
     pub(super) counts: String,
     pub(super) facts: Vec<Fact>,
     pub(super) reproduce: Option<String>,
-    pub(super) ready: Ready,
+    /// How soon it is of use, in words, and as a number to sort by.
+    pub(super) ready: (String, u64),
     pub(super) memory: Option<u64>,
     pub(super) starts: Vec<StartView>,
     /// What the signs on the time lines mean.
@@ -62,23 +63,6 @@ impl Server {
         .to_lowercase()
     }
 
-    pub(super) fn ready_text(&self) -> String {
-        match self.ready {
-            Ready::After(us) => duration(us),
-            Ready::Never => "never".to_owned(),
-            Ready::Unknown => "–".to_owned(),
-        }
-    }
-
-    /// A number to sort by: what is not known comes last.
-    pub(super) fn ready_key(&self) -> u64 {
-        match self.ready {
-            Ready::After(us) => us.min(u64::MAX >> 12),
-            Ready::Never => u64::MAX >> 11,
-            Ready::Unknown => u64::MAX >> 10,
-        }
-    }
-
     pub(super) fn memory_text(&self) -> String {
         self.memory.map_or_else(|| "–".to_owned(), bytes)
     }
@@ -98,6 +82,8 @@ pub(super) struct Group {
 pub(super) struct RemedyView {
     pub(super) yaml: String,
     pub(super) timeout: Option<String>,
+    /// What to do with paths in it, where that has to be said.
+    pub(super) paths: Option<&'static str>,
     /// Name, what it helps against, the clauses that hold with it.
     pub(super) settings: Vec<(String, String, String)>,
 }
@@ -113,7 +99,12 @@ pub(super) fn server(source: Source<'_>, ids: &mut Ids) -> Server {
     Server {
         name: shown(&run.subject.name),
         version: run.subject.version.as_deref().map(shown),
-        language: language(run),
+        language: run
+            .subject
+            .language
+            .as_deref()
+            .or(run.sample.as_deref())
+            .map_or_else(|| "–".to_owned(), shown),
         badge: badge(&run.conclusion),
         conclusion: shown(&run.conclusion.to_string()),
         counts: words::counts(run),
@@ -167,40 +158,14 @@ pub(super) fn skipped(run: &Run) -> Vec<String> {
     skipped.map(|of| words::skipped(run.kind, of)).collect()
 }
 
-/// The language that the server is for, or that of the sample, as people write it.
-fn language(run: &Run) -> String {
-    if let Some(language) = &run.subject.language {
-        return shown(language);
+/// How long after a cold start every question is answered rightly. What never comes to that is sorted
+/// behind what does, and what is not known comes last.
+fn ready(run: &Run) -> (String, u64) {
+    match Ready::of(run) {
+        Ready::After(us) => (duration(us), us.min(u64::MAX >> 12)),
+        Ready::Never(operation) => (format!("no right {}", shown(operation)), u64::MAX >> 11),
+        Ready::Unknown => ("–".to_owned(), u64::MAX >> 10),
     }
-    let Some(sample) = run.sample.as_deref() else {
-        return "–".to_owned();
-    };
-    let known = match sample {
-        "cpp" => "C++",
-        "csharp" => "C#",
-        "css" => "CSS",
-        "fsharp" => "F#",
-        "graphql" => "GraphQL",
-        "html" => "HTML",
-        "javascript" => "JavaScript",
-        "json" => "JSON",
-        "latex" => "LaTeX",
-        "ocaml" => "OCaml",
-        "php" => "PHP",
-        "sql" => "SQL",
-        "toml" => "TOML",
-        "typescript" => "TypeScript",
-        "vhdl" => "VHDL",
-        "xml" => "XML",
-        "yaml" => "YAML",
-        _ => "",
-    };
-    if !known.is_empty() {
-        return known.to_owned();
-    }
-    let mut chars = sample.chars();
-    let first = chars.next().map(|first| first.to_ascii_uppercase());
-    shown(&first.into_iter().chain(chars).collect::<String>())
 }
 
 fn facts(source: Source<'_>) -> Vec<Fact> {
@@ -227,10 +192,12 @@ fn facts(source: Source<'_>) -> Vec<Fact> {
     if let Some(budget) = run.budget_ms {
         facts.push(Fact::new("Budget", &duration(budget.saturating_mul(1000))));
     }
-    facts.push(Fact::new("Took", &duration(run.duration_us)));
+    if run.duration_us > 0 {
+        facts.push(Fact::new("Took", &duration(run.duration_us)));
+    }
     facts.push(Fact::new("Judged by", &made_by(report)));
     if let Some(date) = &report.date {
-        facts.push(Fact::new("Date", date));
+        facts.push(Fact::new("Date", &moment(date)));
     }
     if let Some(transcript) = &run.transcript {
         facts.push(Fact::code("Transcript", transcript));
@@ -281,6 +248,7 @@ fn remedy(run: &Run) -> Option<RemedyView> {
     let yaml = serde_saphyr::to_string(&named).unwrap_or_else(|_| format!("{named:#}"));
     Some(RemedyView {
         yaml: shown(yaml.trim_end()),
+        paths: findings::names_home(remedy).then_some(findings::HOME),
         timeout: remedy
             .timeout_ms
             .map(|ms| format!("{ms} ({})", duration(ms.saturating_mul(1000)))),

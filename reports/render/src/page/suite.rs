@@ -6,7 +6,7 @@ use super::case::{CaseView, Cases, wants_attention};
 use super::ids::Ids;
 use super::server::{not_judged, skipped};
 use super::text::shown;
-use super::{Badge, Fact, Source, badge, look, made_by, platform};
+use super::{Badge, Fact, Source, badge, look, made_by, moment, platform};
 use crate::model::{Case, Count, Run, RunKind};
 use crate::text::duration;
 use crate::verdict::Verdict;
@@ -159,7 +159,7 @@ fn facts(source: Source<'_>) -> Vec<Fact> {
     facts.push(Fact::new("Platform", &platform(report)));
     facts.push(Fact::new("Judged by", &made_by(report)));
     if let Some(date) = &report.date {
-        facts.push(Fact::new("Date", date));
+        facts.push(Fact::new("Date", &moment(date)));
     }
     facts.retain(|fact| !fact.text.is_empty());
     facts

@@ -341,6 +341,7 @@ pub(crate) fn rich() -> Report {
     let plain = server("gopls", "0.20.0", "go");
 
     let mut settings = server("yaml-language-server", "1.19.2", "yaml");
+    settings.subject.language = Some("YAML".to_owned());
     settings.measured = Some(measured(700_000));
     settings.remedy = Some(remedy(
         &json!({"command": "yaml-language-server", "configuration": {}}),
