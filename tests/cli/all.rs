@@ -94,8 +94,9 @@ fn several_servers_leave_one_matrix_and_a_line_each() {
         .out_has("QUALIFIED");
     assert!(!said.err.contains('\u{1b}'));
     let page = std::fs::read_to_string(desk.path().join("out/report.md")).unwrap();
+    assert!(page.starts_with("**2 of 2 qualify.**"), "{page}");
     assert!(
-        page.starts_with("| server | version | language | verdict |"),
+        page.contains("\n| server | version | language | verdict |"),
         "{page}"
     );
     assert!(
