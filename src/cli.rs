@@ -11,6 +11,7 @@ use crate::commands::{
     subject_worker,
 };
 use crate::exit::{Exit, statuses};
+use crate::limits;
 use crate::output::{self, Color, complain};
 use crate::shell::Shell;
 
@@ -101,6 +102,7 @@ pub(crate) fn definition() -> clap::Command {
 
 /// Reads the arguments and does what they say.
 pub(crate) fn run() -> Exit {
+    limits::large_files_are_errors();
     let cli = match Cli::try_parse_from(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
@@ -229,6 +231,15 @@ mod tests {
     fn the_workflow_is_yaml_whose_commands_are_ours_and_whose_shards_are_complete() {
         let workflow: Value = serde_saphyr::from_str(WORKFLOW).expect("it is YAML");
         assert!(workflow["on"].is_object() && workflow["permissions"].is_object());
+        // It is copied into other repositories: nothing of this one is there.
+        assert!(
+            !WORKFLOW.contains("--path"),
+            "it builds what is checked out"
+        );
+        for variable in ["DSH_CONFORM_GIT", "DSH_CONFORM_REV"] {
+            let given = format!("${{{{ vars.{variable} }}}}");
+            assert_eq!(workflow["env"][variable], given);
+        }
         let (check, page) = (&workflow["jobs"]["check"], &workflow["jobs"]["page"]);
         let shards = check["strategy"]["matrix"]["shard"].as_array();
         let shards: Vec<&str> = shards
@@ -259,6 +270,41 @@ mod tests {
             assert!(merge.split(' ').any(|word| word == part), "{part}");
         }
         assert!(pages.iter().any(|line| line.contains("--format html")));
+        for job in [check, page] {
+            let steps = job["steps"].as_array().expect("steps");
+            let scripts: Vec<&str> = steps.iter().filter_map(|s| s["run"].as_str()).collect();
+            let build = scripts
+                .iter()
+                .find(|text| text.starts_with("cargo install "));
+            let build = shlex::split(build.expect("it is built")).expect("a shell can split it");
+            let behind = |option: &str| {
+                let at = build.iter().position(|word| word == option);
+                at.and_then(|at| build.get(at + 1))
+                    .cloned()
+                    .unwrap_or_default()
+            };
+            // Without a value, the step ends and says which is missing.
+            assert!(
+                behind("--git").starts_with("${DSH_CONFORM_GIT:?"),
+                "{build:?}"
+            );
+            assert!(
+                behind("--rev").starts_with("${DSH_CONFORM_REV:?"),
+                "{build:?}"
+            );
+            assert!(build.iter().any(|word| word == "--locked"));
+            assert_eq!(
+                build.last().map(String::as_str),
+                Some(env!("CARGO_PKG_NAME"))
+            );
+        }
+        // The catalogue is that of the repository which runs it.
+        let steps = check["steps"].as_array().expect("steps");
+        assert!(
+            steps
+                .iter()
+                .any(|step| step["uses"] == "actions/checkout@v4")
+        );
         // Each job leaves what it made, and takes no silence for it.
         for job in [check, page] {
             let steps = job["steps"].as_array().expect("steps");

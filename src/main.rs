@@ -10,6 +10,7 @@ mod commands;
 mod exit;
 mod files;
 mod forms;
+mod limits;
 mod lines;
 mod output;
 mod progress;

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use dsh_e2e::catalogue::{CONFIG, Catalogue, OwnFile};
+use dsh_e2e::catalogue::{CONFIG, Catalogue, OwnFile, a_file};
 use dsh_e2e::install::{Installer, Machine, default_cache};
 
 use crate::exit::Exit;
@@ -69,7 +69,9 @@ impl Shell {
     /// The `dsh-conform.toml` of the working folder, or of the nearest one above that has one.
     pub(crate) fn config(&self) -> Option<PathBuf> {
         let mut folders = self.directory.ancestors();
-        folders.find_map(|folder| Some(folder.join(CONFIG)).filter(|file| file.is_file()))
+        // Also what is no file, so that nobody takes it for one that is read.
+        let there = |file: &PathBuf| file.symlink_metadata().is_ok();
+        folders.find_map(|folder| Some(folder.join(CONFIG)).filter(there))
     }
 
     /// The servers that are known by name: the built-in ones, over them those of
@@ -84,7 +86,11 @@ impl Shell {
                 .map_err(|error| error.to_string())
         };
         let config = match self.config() {
-            Some(path) => read(&path, &shown(&path))?,
+            Some(path) => {
+                let shown = shown(&path);
+                a_file(&path, &shown).map_err(|error| error.to_string())?;
+                read(&path, &shown)?
+            }
             None => Vec::new(),
         };
         let mut named = Vec::new();

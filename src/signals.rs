@@ -11,6 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Exit;
+use crate::limits;
 use crate::output::complain;
 
 /// How the work is ended from outside.
@@ -90,6 +91,10 @@ fn on_runtime<F>(
 where
     F: Future<Output = Exit>,
 {
+    if let Err(message) = limits::suffice() {
+        complain(&format!("error: {message}"));
+        return Exit::NotCarriedOut;
+    }
     let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

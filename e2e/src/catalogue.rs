@@ -12,7 +12,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-pub use crate::data::DataError;
+pub use crate::data::{DataError, a_file};
 use crate::samples::Sample;
 pub(crate) use entry::INSTALL;
 pub use entry::{

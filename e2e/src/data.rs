@@ -1,6 +1,8 @@
 //! Reading the crate's YAML data: one error type that says file, line, column and the nearest
 //! correct name.
 
+use std::path::Path;
+
 use serde::de::DeserializeOwned;
 
 /// Why a data file was not accepted.
@@ -27,6 +29,40 @@ impl DataError {
             message: message.into(),
         }
     }
+}
+
+/// Whether there is a regular file, or a link to one.
+pub fn a_file(path: &Path, shown: &str) -> Result<(), DataError> {
+    let about = match path.metadata() {
+        Ok(about) if about.is_file() => return Ok(()),
+        Ok(about) => about.file_type(),
+        Err(error) if path.symlink_metadata().is_ok() => {
+            let message = format!("it is a link that leads to no file: {error}; remove it");
+            return Err(DataError::whole(shown, message));
+        }
+        Err(error) => {
+            return Err(DataError::whole(
+                shown,
+                format!("it cannot be read: {error}"),
+            ));
+        }
+    };
+    #[cfg(unix)]
+    let special = {
+        use std::os::unix::fs::FileTypeExt as _;
+        if about.is_fifo() {
+            "a pipe"
+        } else if about.is_socket() {
+            "a socket"
+        } else {
+            "a device"
+        }
+    };
+    #[cfg(not(unix))]
+    let special = "no file";
+    let what = if about.is_dir() { "a folder" } else { special };
+    let message = format!("it is {what}, and a file is read here; remove or rename it");
+    Err(DataError::whole(shown, message))
 }
 
 fn position(line: u64, column: u64) -> String {

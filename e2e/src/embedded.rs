@@ -56,6 +56,7 @@ pub(crate) fn read_folder(folder: &Path) -> Result<Vec<File>, DataError> {
 }
 
 fn read(folder: &Path, path: &Path) -> Result<File, DataError> {
+    crate::data::a_file(path, &path.display().to_string())?;
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
     let relative = path.strip_prefix(folder).unwrap_or(path);
     let parts: Option<Vec<&str>> = relative.iter().map(|part| part.to_str()).collect();

@@ -90,6 +90,8 @@ pub struct Located {
     pub remedies: Vec<EntryRemedy>,
     /// The version it told, or `unknown` if it told none.
     pub version: String,
+    /// Why it told none, where that is not what it is held to.
+    pub untold: Option<String>,
     /// Where it came from.
     pub origin: Origin,
     /// What was looked at first and did not count.
@@ -105,6 +107,7 @@ impl Located {
         let mut remarks: Vec<String> = rejected
             .map(|rejected| format!("passed over: {rejected}"))
             .collect();
+        remarks.extend(self.untold.as_deref().map(without_version));
         for other in &self.later {
             let version = match &other.version {
                 Ok(version) => version.clone(),
@@ -178,6 +181,16 @@ pub struct Candidate {
     pub origin: Origin,
     /// Its version, or why it counts as absent.
     pub version: Result<String, String>,
+    /// Why it told no version, where it counts all the same.
+    pub untold: Option<String>,
+}
+
+/// That a server counts though it does not tell its version, with what keeps it from being asked.
+pub fn without_version(reason: &str) -> String {
+    format!(
+        "its version is not known: {reason}; `version = {{optional = true}}` in its entry keeps it \
+         from being asked"
+    )
 }
 
 /// Why a server was not found.
@@ -186,18 +199,48 @@ pub struct Candidate {
 pub enum LocateError {
     /// It is not here.
     #[error(
-        "{server} is not here{}\nto install it: dsh-conform servers install {server}",
-        listed(rejected)
+        "{server} is not here{}\n{}",
+        listed(rejected),
+        way_to(server, by_hand.as_deref())
     )]
     Absent {
         /// The entry's name.
         server: String,
         /// Programs of its name that do not count.
         rejected: Vec<Rejected>,
+        /// What to do where none of its recipes installs anything here.
+        by_hand: Option<String>,
     },
     /// The caller gave up.
     #[error("interrupted")]
     Cancelled,
+}
+
+fn way_to(server: &str, by_hand: Option<&str>) -> String {
+    match by_hand {
+        Some(by_hand) => by_hand.to_owned(),
+        None => format!("to install it: dsh-conform servers install {server}"),
+    }
+}
+
+/// What to do about a server that is not there, or does not count, and that no recipe installs.
+/// `found` is whether there is a program of its name.
+fn by_hand(entry: &Entry, platform: Platform, found: bool) -> Option<String> {
+    if entry
+        .recipes_on(platform)
+        .any(|recipe| recipe.kind() != RecipeKind::Path)
+    {
+        return None;
+    }
+    let command = &entry.launch.command;
+    let first = match (found, Path::new(command).is_absolute()) {
+        (true, _) => format!("make {command} work"),
+        (false, true) => format!("put its program at {command}"),
+        (false, false) => format!("put {command} on PATH"),
+    };
+    Some(format!(
+        "{first}, or give its entry a recipe that installs it here: it has none"
+    ))
 }
 
 fn listed(rejected: &[Rejected]) -> String {
@@ -319,12 +362,17 @@ impl fmt::Display for Attempt {
 #[non_exhaustive]
 pub enum InstallError {
     /// No recipe gave it.
-    #[error("{server} could not be installed\n{}", attempted(server, attempts))]
+    #[error(
+        "{server} could not be installed\n{}",
+        attempted(server, attempts, by_hand.as_deref())
+    )]
     NothingWorked {
         /// The entry's name.
         server: String,
         /// What was tried, in order.
         attempts: Vec<Attempt>,
+        /// What to do where none of its recipes installs anything here.
+        by_hand: Option<String>,
     },
     /// A file or folder of the cache could not be read, written or removed.
     #[error("cannot use the cache: {}: {source}; {}", path.display(), Cause::remedy_of_io(source))]
@@ -339,24 +387,28 @@ pub enum InstallError {
     Cancelled,
 }
 
-fn attempted(server: &str, attempts: &[Attempt]) -> String {
+fn attempted(server: &str, attempts: &[Attempt], by_hand: Option<&str>) -> String {
     let lines = attempts
         .iter()
         .map(|attempt| format!("  {attempt}").replace('\n', "\n  "));
-    let lines: Vec<_> = lines.collect();
-    format!(
-        "{}\nwhat is missing here: dsh-conform servers doctor {server}",
-        lines.join("\n")
-    )
+    let way_out = match by_hand {
+        Some(by_hand) => by_hand.to_owned(),
+        None => format!("what is missing here: dsh-conform servers doctor {server}"),
+    };
+    let lines: Vec<_> = lines.chain([way_out]).collect();
+    lines.join("\n")
 }
 
 impl From<LocateError> for InstallError {
     fn from(error: LocateError) -> Self {
         match error {
             LocateError::Cancelled => Self::Cancelled,
-            LocateError::Absent { server, .. } => Self::NothingWorked {
+            LocateError::Absent {
+                server, by_hand, ..
+            } => Self::NothingWorked {
                 server,
                 attempts: Vec::new(),
+                by_hand,
             },
         }
     }
@@ -432,9 +484,11 @@ impl Installer {
                 }
             }
         }
+        let found = attempts.iter().any(|attempt| !attempt.rejected.is_empty());
         Err(InstallError::NothingWorked {
             server: entry.name.clone(),
             attempts,
+            by_hand: by_hand(entry, self.machine.platform, found),
         })
     }
 

@@ -1,6 +1,8 @@
 //! What the report holds of a server beside its cases: how soon it told the truth, what many
 //! questions did to it, how it took a kill, what it wrote.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use dsh_reports::{Ending, Measured, OperationTimeline, Start, StartKind};
 use dsh_transcript::{Direction, Event, EventBody};
 
@@ -82,6 +84,12 @@ fn moved(mut timeline: OperationTimeline, later: u64) -> OperationTimeline {
     timeline
 }
 
+/// The names of processes, each once.
+pub(crate) fn distinct(members: BTreeMap<u32, String>) -> Vec<String> {
+    let names: BTreeSet<String> = members.into_values().collect();
+    names.into_iter().collect()
+}
+
 /// How it took the kill.
 fn sigkill(events: &[Event], killed: &Killed) -> Option<Ending> {
     let behind = || {
@@ -94,14 +102,15 @@ fn sigkill(events: &[Event], killed: &Killed) -> Option<Ending> {
         EventBody::ProcessEnded { code, signal } => Some((event, code, signal)),
         _ => None,
     })?;
-    let left = behind()
+    let left: BTreeMap<u32, String> = behind()
         .find_map(|event| match &event.body {
             EventBody::Termination(end) => {
                 let all = [&end.alive, &end.terminated, &end.killed, &end.escaped];
-                let mut pids: Vec<u32> = all.into_iter().flatten().map(|m| m.pid).collect();
-                pids.sort_unstable();
-                pids.dedup();
-                Some(pids.len() as u64)
+                let all = all.into_iter().flatten();
+                Some(
+                    all.map(|member| (member.pid, member.name.clone()))
+                        .collect(),
+                )
             }
             _ => None,
         })
@@ -111,7 +120,8 @@ fn sigkill(events: &[Event], killed: &Killed) -> Option<Ending> {
         took_us: Some(ended.at_us.saturating_sub(at_us)),
         code,
         signal,
-        left,
+        left: left.len() as u64,
+        left_names: distinct(left),
         replaced_us: replaced_us(events, killed),
     })
 }

@@ -629,7 +629,8 @@ fn ending(way: &str, departure: &client::Departure) -> Ending {
         took_us: departure.took_us,
         code: departure.code,
         signal: departure.signal,
-        left: departure.left,
+        left: departure.left.len() as u64,
+        left_names: crate::measure::distinct(departure.left.clone()),
         replaced_us: None,
     }
 }

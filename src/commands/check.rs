@@ -14,6 +14,7 @@ use dsh_e2e::install::InstallOptions;
 use dsh_e2e::{At, CheckError, CheckOptions, Measuring, Step};
 use dsh_harness::subprocess::{LocalSubprocess, Subprocess};
 use dsh_reports::CyclesKind;
+use dsh_scenarios::run::RunFolder;
 
 use super::subject::{self, Absent, Extension};
 use crate::cli::Global;
@@ -85,6 +86,10 @@ pub(crate) struct Args {
     /// Any server: its program and arguments, split as a shell would
     #[arg(long, value_name = "CMD", requires = "ext")]
     command: Option<String>,
+    /// What the server of --command is called in reports and baselines; without this by its program,
+    /// or as `python3 server.py` is
+    #[arg(long, value_name = "NAME", requires = "command", value_parser = subject::name)]
+    name: Option<String>,
     /// Extension and language id of what the server of --command serves
     #[arg(long, value_name = ".EXT=LANGUAGE", requires = "command")]
     ext: Vec<Extension>,
@@ -246,6 +251,9 @@ impl Checker {
             return Ok(Some(Done::taken_over(run)));
         }
         limit.begin();
+        // Everything it leaves is in it, and goes with it; what a check left that was killed goes too.
+        let folder = RunFolder::new(&self.shell.temporary)
+            .map_err(|error| CheckError::Workspace(error.to_string()))?;
         let options = CheckOptions {
             budget: self.args.budget,
             only,
@@ -255,7 +263,7 @@ impl Checker {
                 _ => dsh_e2e::ROUNDS,
             },
             keep: self.args.keep,
-            temporary: self.shell.temporary.clone(),
+            temporary: folder.path().to_owned(),
             reproduce,
             measure: self.args.measure.into(),
             trial: false,
@@ -266,6 +274,12 @@ impl Checker {
         let check = dsh_e2e::qualify(&target, &ground, &options, subprocess, cancel, stop, &watch);
         match Box::pin(dsh_e2e::measured(check)).await {
             (Ok(mut checked), spent) => {
+                if checked.workspace.is_some()
+                    && let Err(error) = folder.keep()
+                {
+                    let told = format!("the temporary workspace is not kept: {error}");
+                    checked.run.remarks.push(told);
+                }
                 checked.run.overhead_us = Some(spent.busy_us);
                 checked.run.surprises = surprises;
                 checked.run.peak_memory = limit.warden.peak();

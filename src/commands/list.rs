@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use dsh_e2e::PROBES;
-use dsh_e2e::catalogue::Catalogue;
+use dsh_e2e::catalogue::{Catalogue, Entry};
 use dsh_e2e::samples::{self, Part as Asked, Sample};
 use dsh_scenarios::Clauses;
 use dsh_scenarios::format::Case;
@@ -13,6 +13,7 @@ use dsh_scenarios::mutate::{self, Mutants};
 use dsh_scenarios::suite::{Suite, SuiteError, file_of, fits, nearest_name};
 use serde::Serialize;
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::exit::Exit;
 use crate::lines::{hanging, paragraph};
@@ -479,19 +480,61 @@ fn known_servers(shell: &Shell, args: &Part) -> Result<String, Unlisted> {
 }
 
 fn servers(catalogue: &Catalogue, wanted: &Wanted) -> String {
-    let mut text = String::new();
     let all = catalogue.entries().iter();
-    for entry in all.filter(|entry| wanted.has(&entry.name)) {
-        let extensions: Vec<&str> = entry.extensions.keys().map(String::as_str).collect();
-        let mut extensions = extensions.join(" ");
-        if catalogue.is_own(&entry.name) {
-            extensions.push_str(" (your own)");
-        }
-        let _ = write!(text, "{:<28} {:<12} ", entry.name, entry.language);
-        hanging(&mut text, 42, &extensions);
-    }
+    let mut text: String = all
+        .filter(|entry| wanted.has(&entry.name))
+        .map(|entry| server_row(entry, catalogue.is_own(&entry.name)))
+        .collect();
     text.push_str("\nwhat is there of them on this machine: dsh-conform servers doctor\n");
     text
+}
+
+fn server_row(entry: &Entry, is_own: bool) -> String {
+    let mut text = String::new();
+    let extensions: Vec<&str> = entry.extensions.keys().map(String::as_str).collect();
+    let mut extensions = extensions.join(" ");
+    if is_own {
+        extensions.push_str(" (your own)");
+    }
+    let (name, language) = (&*entry.name, single(&entry.language));
+    if name.width() <= 28 && language.width() <= 12 {
+        text.push_str(&padded(name, 29));
+        text.push_str(&padded(&language, 13));
+        hanging(&mut text, 42, &extensions);
+    } else {
+        // Columns stay where they are: what has no room in its own goes below.
+        let _ = writeln!(text, "{name}");
+        paragraph(&mut text, 29, &language);
+        paragraph(&mut text, 42, &extensions);
+    }
+    text
+}
+
+/// The text with blanks behind it, up to a column.
+fn padded(text: &str, column: usize) -> String {
+    format!("{text}{}", " ".repeat(column.saturating_sub(text.width())))
+}
+
+/// The most columns that one word of a language has.
+const WORD: usize = 50;
+
+/// The text in one line, with no word that is wider than a line has room for.
+fn single(text: &str) -> String {
+    let words = text.split_whitespace().map(|word| {
+        let word: String = word.chars().filter(|c| !c.is_control()).collect();
+        if word.width() <= WORD {
+            return word;
+        }
+        let mut cut = String::new();
+        for c in word.chars() {
+            if cut.width() + 2 > WORD {
+                break;
+            }
+            cut.push(c);
+        }
+        cut + "…"
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn server_records(catalogue: &Catalogue, wanted: &Wanted) -> Value {
@@ -528,6 +571,29 @@ mod tests {
                     "{line}"
                 );
             }
+        }
+        let mut entry = known.entries()[0].clone();
+        for (name, language) in [
+            ("a-name-that-is-longer-than-its-column", "C"),
+            (
+                "b",
+                "Structured Query Language of a kind that nobody has heard of so far, ever",
+            ),
+            (
+                "c",
+                "日本語日本語日本語日本語 日本語日本語日本語日本語日本語日本語日本語日本語日本語日本語",
+            ),
+            ("d", &"x".repeat(200)),
+        ] {
+            name.clone_into(&mut entry.name);
+            language.clone_into(&mut entry.language);
+            let row = server_row(&entry, false);
+            for line in row.lines() {
+                assert!(line.width() <= crate::lines::WIDTH, "{row}");
+            }
+            let extensions = entry.extensions.keys().next().unwrap();
+            let at = row.lines().find_map(|line| line.find(extensions.as_str()));
+            assert!(at >= Some(42), "{row}");
         }
         let all = scenarios_of(&suite, &[], Form::Json).unwrap();
         let all = serde_json::from_str(&all).unwrap();

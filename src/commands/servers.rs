@@ -5,7 +5,10 @@ mod add;
 use std::fmt::Write as _;
 
 use dsh_e2e::catalogue::{Catalogue, Entry};
-use dsh_e2e::install::{InstallError, InstallOptions, Installer, LocateError, Reporter};
+use dsh_e2e::install::{
+    Diagnosis, InstallError, InstallOptions, Installer, LocateError, Origin, Reporter,
+    without_version,
+};
 
 use super::subject::tell;
 use crate::cli::Global;
@@ -40,11 +43,16 @@ pub(crate) enum Command {
         long_builds: bool,
     },
     /// Print where servers are; all that are there if none is named
+    ///
+    /// Ends with 3 where a server that was named is not here.
     Path {
         /// The servers
         names: Vec<String>,
     },
     /// Say what there is, what is missing and what to do; changes nothing
+    ///
+    /// Ends with 3 where a server that was named is not here. Without a name it is an account of
+    /// all, and nothing in it is a failure.
     Doctor {
         /// The servers; all of the catalogue if none is named
         names: Vec<String>,
@@ -116,7 +124,7 @@ pub(crate) fn run(shell: &Shell, global: Global, command: &Command) -> Exit {
                 keeper.install(&entries, options).await
             }
             Command::Path { names } => keeper.path(&entries, !names.is_empty()).await,
-            Command::Doctor { .. } => keeper.doctor(&entries).await,
+            Command::Doctor { names } => keeper.doctor(&entries, !names.is_empty()).await,
             // One that adds was done before.
             Command::Remove { .. } | Command::Add(_) => keeper.remove(&entries).await,
         }
@@ -144,10 +152,11 @@ impl Keeper {
             {
                 Ok(located) => {
                     let (version, command) = (&located.version, located.command.display());
-                    let text = format!(
-                        "{} {version}\n  {command} ({})\n",
-                        entry.name, located.origin
-                    );
+                    let mut text = format!("{} {version}\n  {command}\n", entry.name);
+                    paragraph(&mut text, 2, &format!("from {}", located.origin));
+                    if let Some(reason) = &located.untold {
+                        paragraph(&mut text, 2, &without_version(reason));
+                    }
                     if say(&text).is_err() {
                         exit = Exit::NotCarriedOut;
                     }
@@ -182,7 +191,7 @@ impl Keeper {
         exit
     }
 
-    async fn doctor(&self, entries: &[&Entry]) -> Exit {
+    async fn doctor(&self, entries: &[&Entry], all_have_to_be_there: bool) -> Exit {
         let mut exit = Exit::Fine;
         for entry in entries {
             let line = self.progress.line(&entry.name);
@@ -196,7 +205,7 @@ impl Keeper {
                     continue;
                 }
             };
-            if diagnosis.in_use().is_none() {
+            if all_have_to_be_there && diagnosis.in_use().is_none() {
                 exit = Exit::NotCarriedOut;
             }
             drop(line);
@@ -241,7 +250,7 @@ impl Keeper {
     }
 }
 
-fn told(diagnosis: &dsh_e2e::install::Diagnosis) -> String {
+fn told(diagnosis: &Diagnosis) -> String {
     let mut text = String::new();
     match diagnosis.in_use() {
         Some(candidate) => {
@@ -261,15 +270,33 @@ fn told(diagnosis: &dsh_e2e::install::Diagnosis) -> String {
         // A path is copied, and so never broken.
         let _ = writeln!(text, "    {}", candidate.path.display());
         let said = match &candidate.version {
-            Ok(version) => format!("{version}, from {}", candidate.origin),
+            Ok(version) => {
+                let other = diagnosis.pinned.as_ref();
+                let other =
+                    other.filter(|pinned| candidate.origin == Origin::Path && *pinned != version);
+                let other = other.map(|pinned| format!("; a recipe would install {pinned}"));
+                format!(
+                    "{version}, from {}{}",
+                    candidate.origin,
+                    other.unwrap_or_default()
+                )
+            }
             Err(reason) => format!("does not count: {reason}"),
         };
         paragraph(&mut text, 6, &said);
+        if let Some(reason) = &candidate.untold {
+            paragraph(&mut text, 6, &without_version(reason));
+        }
     }
     for tool in &diagnosis.tools {
-        let (Ok(state) | Err(state)) = &tool.state;
-        let recipe = tool.recipe.name();
-        let said = format!("recipe {recipe} needs {}: {state}", tool.name);
+        let (recipe, name) = (tool.recipe.name(), tool.name);
+        let said = match (&tool.state, tool.oldest) {
+            (Ok(here), Some(oldest)) => {
+                format!("recipe {recipe} needs {name} {oldest} or newer; here is {here}")
+            }
+            (Ok(here), None) => format!("recipe {recipe} needs {name}; here is {here}"),
+            (Err(why), _) => format!("recipe {recipe} needs {name}: {why}"),
+        };
         text.push_str("    ");
         hanging(&mut text, 6, &said);
     }
@@ -289,7 +316,7 @@ mod tests {
     use std::path::PathBuf;
 
     use dsh_e2e::catalogue::RecipeKind;
-    use dsh_e2e::install::{Advice, Candidate, Diagnosis, Origin, Tool};
+    use dsh_e2e::install::{Advice, Candidate, Tool};
 
     use super::*;
 
@@ -300,17 +327,24 @@ mod tests {
         let folder = PathBuf::from(format!("/home/you/{}/bin", "deep/".repeat(20)));
         let diagnosis = Diagnosis {
             server: "some-language-server-of-a-long-name".to_owned(),
-            candidates: vec![Candidate {
-                path: folder.join("server"),
-                origin: Origin::Path,
-                version: Err(long.to_owned()),
-            }],
+            pinned: Some("1.2.3".to_owned()),
+            candidates: [Err(long.to_owned()), Ok("1.2.0".to_owned())]
+                .map(|version| Candidate {
+                    path: folder.join("server"),
+                    origin: Origin::Path,
+                    untold: version.is_ok().then(|| long.to_owned()),
+                    version,
+                })
+                .to_vec(),
             leftovers: vec![folder.clone()],
-            tools: vec![Tool {
-                name: "python3 venv",
-                recipe: RecipeKind::Npm,
-                state: Err(long.to_owned()),
-            }],
+            tools: [Err(long.to_owned()), Ok("20.1.0".to_owned())]
+                .map(|state| Tool {
+                    name: "python3 venv",
+                    recipe: RecipeKind::Npm,
+                    oldest: Some(18),
+                    state,
+                })
+                .to_vec(),
             advice: Some(Advice {
                 first: Some(format!("install one of: {}", "node, npm, ".repeat(12))),
                 purpose: None,
@@ -322,6 +356,15 @@ mod tests {
         let path = folder.display().to_string();
         for line in text.lines() {
             assert!(line.chars().count() <= 80 || line.contains(&path), "{line}");
+        }
+        let unbroken = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        // What is here is not what is asked for.
+        for said in [
+            "needs python3 venv 18 or newer; here is 20.1.0",
+            "1.2.0, from PATH; a recipe would install 1.2.3",
+            "`version = {optional = true}` in its entry",
+        ] {
+            assert!(unbroken.contains(said), "{said}\n{text}");
         }
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let command = diagnosis.advice.unwrap().command;

@@ -81,18 +81,103 @@ pub(super) fn of_command(
     let mut argv = shlex::split(command).ok_or_else(|| {
         format!("--command {command:?} has a quote that is not closed; it is read as a shell would split it")
     })?;
-    let Some(program) = argv
-        .first_mut()
-        .filter(|program| !program.trim().is_empty())
-    else {
+    let Some(program) = argv.first_mut() else {
         return Err("--command names no program; give the program and its arguments".to_owned());
     };
+    a_program(program)?;
     if program.contains('/') {
         *program = shell.absolute(Path::new(program)).display().to_string();
     }
-    let name = program.rsplit('/').next().unwrap_or(program).to_owned();
+    let name = name_of(&argv);
     unambiguous(extensions)?;
     Ok(Target::of_command(&name, &argv, mapping(extensions)))
+}
+
+/// Programs that run another one, which is what the server is.
+const RUNNERS: &[&str] = &[
+    "bash", "bun", "bunx", "cscript", "dart", "deno", "dotnet", "env", "escript", "java", "julia",
+    "lua", "luajit", "mono", "nice", "node", "npx", "perl", "php", "pipx", "pwsh", "python", "R",
+    "Rscript", "racket", "raku", "ruby", "setsid", "sh", "stdbuf", "tsx", "uvx", "zsh",
+];
+
+/// What a server is called that was given as a command: its program, and behind one that only runs
+/// another what it runs, as in `python3 server.py`. Of paths the last part counts.
+fn name_of(words: &[String]) -> String {
+    let last = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
+    let Some((program, args)) = words.split_first() else {
+        return String::new();
+    };
+    let program = last(program);
+    // python3.12 is python.
+    let plain = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
+    let run = if RUNNERS.contains(&plain) {
+        what_runs(&program, args).map(last)
+    } else {
+        None
+    };
+    match run {
+        // What cannot stand in one line of a report is no name.
+        Some(run)
+            if !run.is_empty()
+                && !run.chars().any(char::is_control)
+                && run.len() <= LONGEST_NAME =>
+        {
+            format!("{program} {run}")
+        }
+        _ => program,
+    }
+}
+
+/// The file, module or package that is run by a program of [`RUNNERS`]; none for a text that is run.
+fn what_runs<'a>(program: &str, args: &'a [String]) -> Option<&'a str> {
+    for word in args {
+        if let Some(option) = word.strip_prefix('-') {
+            // sh -c, bash -lc, perl -e, node --eval
+            let is_text = option == "-eval"
+                || (option.len() <= 3 && !option.starts_with('-') && option.ends_with(['c', 'e']));
+            if is_text {
+                return None;
+            }
+            continue;
+        }
+        let is_way = matches!(word.as_str(), "run" | "exec" | "x");
+        let sets = program == "env" && word.contains('=');
+        if !is_way && !sets {
+            return Some(word);
+        }
+    }
+    None
+}
+
+/// The longest name of a server, in bytes.
+const LONGEST_NAME: usize = 100;
+
+/// A name for the server of `--command`.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.trim() != text || text.chars().any(char::is_control) {
+        return Err("give a name in one line, without blanks around it".to_owned());
+    }
+    if text.len() > LONGEST_NAME {
+        let has = text.len();
+        return Err(format!(
+            "it has {has} bytes; at most {LONGEST_NAME} are taken"
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// Whether this can be the program of a command.
+pub(super) fn a_program(word: &str) -> Result<(), String> {
+    if word.trim().is_empty() {
+        return Err("--command names no program; give the program and its arguments".to_owned());
+    }
+    if word.starts_with('-') {
+        return Err(format!(
+            "--command begins with {word:?}, which is an option and no program; give the program \
+             before its arguments, ./{word} for a file of that name"
+        ));
+    }
+    Ok(())
 }
 
 /// One language for one extension: of two, neither is meant more than the other.
@@ -220,6 +305,40 @@ pub(super) fn tell(line: &Line, progress: &Progress<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_is_named_by_what_it_runs() {
+        for (command, name) in [
+            ("clangd --background-index", "clangd"),
+            ("/opt/x/gopls serve", "gopls"),
+            ("python3 x.py --stdio", "python3 x.py"),
+            ("/usr/bin/python3.12 -u /srv/x.py", "python3.12 x.py"),
+            ("python3 -m pylsp", "python3 pylsp"),
+            ("java -Xmx1g -jar /opt/server.jar", "java server.jar"),
+            ("npx --yes some-server --stdio", "npx some-server"),
+            ("env A=1 B=2 my-server", "env my-server"),
+            ("node", "node"),
+            ("sh -c 'echo hello; cat'", "sh"),
+            ("bash -lc 'exec x'", "bash"),
+            ("node --eval 1", "node"),
+            ("deno run -A x.ts", "deno x.ts"),
+            ("bash /opt/my/run.sh --stdio", "bash run.sh"),
+            ("node --version", "node"),
+        ] {
+            let argv = shlex::split(command).unwrap();
+            assert_eq!(name_of(&argv), name, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_name_stands_in_one_line_and_a_program_is_no_option() {
+        assert_eq!(name("my server").as_deref(), Ok("my server"));
+        for text in ["", " ", " a", "a\nb", &"x".repeat(101)] {
+            assert!(name(text).is_err(), "{text:?}");
+        }
+        assert!(a_program("-x").unwrap_err().contains("./-x"));
+        assert!(a_program(" ").is_err() && a_program("x").is_ok());
+    }
 
     #[test]
     fn an_extension_is_normalized_or_refused_with_the_form() {

@@ -65,22 +65,12 @@ fn a_server_that_prints_and_echoes_is_told_what_was_on_its_stdout() {
     let desk = Desk::new();
     std::fs::create_dir(desk.path().join("ws")).unwrap();
     let command = "sh -c \"echo hello; cat\"";
-    desk.run(&[
-        "check",
-        "--command",
-        command,
-        "--ext",
-        ".x=x",
-        "--workspace",
-        "ws",
-        "--measure",
-        "no",
-    ])
-    .ended(1)
-    .out_has("something else than frames on stdout: \"hello\\n\"")
-    .out_has("NOT QUALIFIED: QUA-1, QUA-6")
-    .out_has("transcript  target/dsh-conform/sh.jsonl")
-    .out_has("--only QUA-6");
+    desk.check(command, &["--workspace", "ws"])
+        .ended(1)
+        .out_has("something else than frames on stdout: \"hello\\n\"")
+        .out_has("NOT QUALIFIED: QUA-1, QUA-6")
+        .out_has("transcript  target/dsh-conform/sh.jsonl")
+        .out_has("--only QUA-6");
     assert_eq!(desk.files(), ["target/dsh-conform/sh.jsonl"]);
     let transcript = std::fs::read(desk.path().join("target/dsh-conform/sh.jsonl")).unwrap();
     let events = dsh_transcript::jsonl::read(&transcript[..]).unwrap();
@@ -90,18 +80,9 @@ fn a_server_that_prints_and_echoes_is_told_what_was_on_its_stdout() {
 #[test]
 fn the_command_that_repeats_a_failure_repeats_it() {
     let desk = Desk::new();
-    let args = [
-        "check",
-        "--command",
-        "sh -c 'echo \"a b\"'",
-        "--ext",
-        ".x=x",
-        "--measure",
-        "no",
-        "--format",
-        "json",
-    ];
-    let report = desk.run(&args).ended(1).report();
+    let command = "sh -c 'echo \"a b\"'";
+    let said = desk.check(command, &["--format", "json"]).ended(1);
+    let report = said.report();
     let failed = report.runs[0]
         .cases
         .iter()
@@ -142,17 +123,7 @@ fn a_server_that_is_missing_is_no_failure_of_the_server() {
 #[test]
 fn without_a_place_only_the_protocol_is_judged() {
     let command = typed(&FakeServer::new());
-    let said = Desk::new()
-        .run(&[
-            "check",
-            "--command",
-            &command,
-            "--ext",
-            ".x=x",
-            "--measure",
-            "no",
-        ])
-        .ended(0);
+    let said = Desk::new().check(&command, &[]).ended(0);
     let said = said.out_has("PROTOCOL ONLY").out_has("give --at");
     assert!(
         said.out.contains("- QUA-4") && said.out.contains("- QUA-5"),
@@ -328,15 +299,7 @@ fn colour_is_only_a_layer_and_only_when_asked_for() {
 fn a_crash_before_the_handshake_is_a_crash() {
     let command = typed(&FakeServer::new().on("initialize", [exit(7)]));
     Desk::new()
-        .run(&[
-            "check",
-            "--command",
-            &command,
-            "--ext",
-            ".x=x",
-            "--measure",
-            "no",
-        ])
+        .check(&command, &[])
         .ended(1)
         .out_has("ended before it answered initialize: exit code 7");
 }

@@ -11,6 +11,8 @@ mod check;
 mod ends;
 mod found;
 mod interruption;
+mod limits;
+mod own;
 mod pipes;
 mod probes;
 mod query;

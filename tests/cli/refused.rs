@@ -162,15 +162,7 @@ fn a_frame_beyond_the_limit_names_the_limit() {
     let header = r"printf 'Content-Length: 1000000000\r\n\r\n{}'; exec cat";
     let command = format!("sh -c \"{header}\"");
     let said = Desk::new()
-        .run(&[
-            "check",
-            "--command",
-            &command,
-            "--ext",
-            ".x=x",
-            "--measure",
-            "no",
-        ])
+        .check(&command, &[])
         .ended(1)
         .out_has("QUA-1")
         .out_has("1000000000")

@@ -303,10 +303,8 @@ struct Kept(Desk);
 impl Kept {
     fn check(&self, server: &FakeServer, more: &[&str]) -> crate::support::Said {
         let command = typed(server);
-        let mut args = vec!["check", "--command", &command, "--ext", ".x=x"];
-        args.extend(["--baseline", "kept.json", "--measure", "no"]);
-        args.extend(more);
-        self.0.run(&args)
+        let args = [&["--baseline", "kept.json"], more].concat();
+        self.0.check(&command, &args)
     }
 
     fn text(&self) -> String {
@@ -428,16 +426,7 @@ fn no_deployment_is_printed_of_a_server_that_fails() {
     let desk = Desk::new();
     let command = typed(&versioned("1.0").on("shutdown", [exit(3)]));
     let said = desk
-        .run(&[
-            "check",
-            "--command",
-            &command,
-            "--ext",
-            ".x=x",
-            "--emit-config",
-            "--measure",
-            "no",
-        ])
+        .check(&command, &["--emit-config"])
         .ended(1)
         .err_has("NOT QUALIFIED: QUA-8");
     assert_eq!(said.out, "");

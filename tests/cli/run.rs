@@ -732,3 +732,40 @@ fn links_to_files_are_read_and_what_is_no_file_is_told() {
         .ended(2)
         .err_has("neither a file nor a folder");
 }
+
+/// The profiles count what binds a harness; what binds servers is told apart from it.
+#[test]
+fn what_is_not_judged_adds_up() {
+    let said = Desk::new()
+        .run(&["run", "--in-process", "runtime/policy-unread"])
+        .ended(0);
+    let (_, table) = said.out.split_once("not judged\n").unwrap();
+    let rows = table.lines().take_while(|line| !line.is_empty());
+    let columns = rows.map(|line| line.split_whitespace().next_back().unwrap());
+    let columns: u64 = columns.map(|text| text.parse::<u64>().unwrap()).sum();
+    let unbroken = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let number = |before: &str, behind: &str| -> u64 {
+        let (_, rest) = unbroken.split_once(before).unwrap();
+        rest.split_once(behind).unwrap().0.parse().unwrap()
+    };
+    let own = number("not judged: ", " clauses, for which");
+    let twice = number("no selected case is (", " of them belong to two");
+    assert_eq!(own + twice, columns, "{}", said.out);
+    assert!(number("profiles), and ", " that bind language servers") > 30);
+}
+
+#[test]
+fn a_failure_is_told_in_words() {
+    let desk = Desk::new();
+    add(&desk, "one/a", &scenario("It fails", FAILS));
+    let answered = "clauses: [NAV-1]\nprofile: transient\nserver:\n  - on: textDocument/hover\n    \
+                    do:\n      - reply: {contents: read}\nsteps:\n  - query: {as: q, operation: \
+                    hover, at: \"a.ts:1:7\"}\n  - expect: {q: {hover: other}}\n";
+    add(&desk, "one/b", &format!("title: It fails too\n{answered}"));
+    let said = run(&desk, &[])
+        .ended(1)
+        .out_has("q: locations []")
+        .out_has("q: hover \"read\"")
+        .out_has("got hover \"read\"");
+    assert!(!said.out.contains("\"kind\""), "{}", said.out);
+}

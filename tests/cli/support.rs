@@ -44,6 +44,13 @@ impl Desk {
         }
     }
 
+    /// Checks the server of a command for `.x`, with more arguments, and measures nothing.
+    #[track_caller]
+    pub(crate) fn check(&self, command: &str, more: &[&str]) -> Said {
+        let args = ["check", "--command", command, "--ext", ".x=x"];
+        self.run(&[&args[..], &["--measure", "no"], more].concat())
+    }
+
     /// Everything below it, as relative paths.
     pub(crate) fn files(&self) -> Vec<String> {
         fn walk(folder: &Path, root: &Path, all: &mut Vec<String>) {

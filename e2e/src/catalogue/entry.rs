@@ -165,6 +165,10 @@ pub struct VersionProbe {
     /// nothing is started, and the version is the one in the package's manifest. Stands alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
+    /// Whether a server that does not tell it counts all the same, its version being `unknown`.
+    /// With nothing else here, nothing is started to ask.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
 }
 
 /// A platform a recipe is for.
@@ -389,6 +393,10 @@ impl Entry {
         if self.name.is_empty() || !self.name.chars().all(legal) {
             return Fault::at(&["name"], "use lowercase letters, digits and \"-\"");
         }
+        if self.name.starts_with('-') {
+            let said = "begin with a letter or a digit: with \"-\" it is taken for an option";
+            return Fault::at(&["name"], said);
+        }
         let (launch, version) = (&self.launch.command, self.version.command.as_ref());
         for (path, command) in [
             (["launch", "command"], Some(launch)),
@@ -396,6 +404,9 @@ impl Entry {
         ] {
             if command.is_some_and(|name| name.trim().is_empty()) {
                 return Fault::at(&path, "give the bare name of the program");
+            }
+            if command.is_some_and(|name| name.starts_with('-')) {
+                return Fault::at(&path, "give a program: this is an option");
             }
         }
         if let Some(fault) = self.version.fault() {
@@ -467,6 +478,11 @@ fn names_install(value: &Value) -> bool {
 
 impl VersionProbe {
     fn fault(&self) -> Option<Fault> {
+        if self.is_empty() && !self.optional {
+            let said = "give the args it tells it by, a package, or optional: true for a server \
+                        that does not tell it";
+            return Fault::at(&["version"], said);
+        }
         let package = self.package.as_ref()?;
         let alone = self.command.is_none() && self.args.is_empty() && self.after.is_none();
         let path = ["version", "package"];
@@ -480,7 +496,7 @@ impl VersionProbe {
     }
 
     /// Whether it says neither what to run nor what to read.
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.command.is_none() && self.args.is_empty() && self.package.is_none()
     }
 }

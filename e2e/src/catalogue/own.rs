@@ -50,6 +50,7 @@ impl OwnFile {
     /// call it; `open` opens each of them.
     pub fn read(path: &Path, shown: &str, open: &Opener) -> Result<Vec<Self>, DataError> {
         if !path.is_dir() {
+            // A pipe that is named by itself is meant.
             let folder = path.parent().unwrap_or(path);
             return Ok(vec![Self::parse(shown, folder, &text(path, shown, open)?)?]);
         }
@@ -61,6 +62,9 @@ impl OwnFile {
             let name = entry.map_err(|error| unreadable(&error))?.file_name();
             let name = name.to_string_lossy().into_owned();
             if is_yaml(&name) {
+                // Nobody named what lies in a folder: no other end is waited for there.
+                let shown = format!("{}/{name}", shown.trim_end_matches('/'));
+                data::a_file(&path.join(&name), &shown)?;
                 names.push(name);
             }
         }
@@ -334,7 +338,7 @@ fn defaults(name: &str) -> Map<String, Value> {
     let defaults = json!({
         "language": name,
         "summary": "",
-        "version": {"args": ["--version"]},
+        "version": {"args": ["--version"], "optional": true},
         "recipes": [{"kind": "path"}],
     });
     match defaults {

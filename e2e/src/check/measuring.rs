@@ -138,6 +138,7 @@ mod tests {
             code: None,
             signal: None,
             left: 0,
+            left_names: Vec::new(),
             replaced_us: None,
         };
         let overlay = Overlay {

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::process::{self, Invocation};
 use super::version::{first_version, major, telling_line};
-use super::{Candidate, Installer, LocateError, cache};
+use super::{Candidate, Installer, LocateError, by_hand, cache};
 use crate::catalogue::{Entry, Recipe, RecipeKind};
 
 /// The state of one server on this machine.
@@ -14,6 +14,9 @@ use crate::catalogue::{Entry, Recipe, RecipeKind};
 pub struct Diagnosis {
     /// The entry's name.
     pub server: String,
+    /// The version that the catalogue would install here, where it names one. Nobody demands it of
+    /// a program that is on PATH.
+    pub pinned: Option<String>,
     /// Every program of its name, in the order in which they are considered; the first that tells
     /// its version is the one in use.
     pub candidates: Vec<Candidate>,
@@ -72,6 +75,8 @@ pub struct Tool {
     pub name: &'static str,
     /// The recipe that needs it.
     pub recipe: RecipeKind,
+    /// The oldest major version that does, where not every one does.
+    pub oldest: Option<u32>,
     /// Its version, or why it does not do.
     pub state: Result<String, String>,
 }
@@ -100,10 +105,12 @@ impl Installer {
             self.look_at_tools(recipe, &mut tools, cancel).await?;
         }
         let leftovers = self.leftovers(entry);
-        let found = candidates.iter().any(|candidate| candidate.version.is_ok());
-        let advice = self.advice(entry, found, &tools, &leftovers);
+        let advice = self.advice(entry, &candidates, &tools, &leftovers);
+        let mut recipes = entry.recipes_on(self.machine.platform);
+        let pinned = recipes.find_map(|recipe| recipe.version().map(str::to_owned));
         Ok(Diagnosis {
             server: entry.name.clone(),
+            pinned,
             candidates,
             leftovers,
             tools,
@@ -132,17 +139,23 @@ impl Installer {
     fn advice(
         &self,
         entry: &Entry,
-        found: bool,
+        candidates: &[Candidate],
         tools: &[Tool],
         leftovers: &[PathBuf],
     ) -> Option<Advice> {
         let name = &entry.name;
-        if found {
+        if candidates.iter().any(|candidate| candidate.version.is_ok()) {
             let clear = Advice {
                 purpose: Some("to clear what is left over"),
                 ..Advice::run(format!("dsh-conform servers remove {name}"))
             };
             return (!leftovers.is_empty()).then_some(clear);
+        }
+        if let Some(first) = by_hand(entry, self.machine.platform, !candidates.is_empty()) {
+            return Some(Advice {
+                first: Some(first),
+                ..Advice::run(format!("dsh-conform servers doctor {name}"))
+            });
         }
         let fails = |kind| {
             tools
@@ -208,6 +221,7 @@ impl Installer {
             tools.push(Tool {
                 name,
                 recipe: kind,
+                oldest,
                 state,
             });
         }

@@ -11,11 +11,49 @@ use super::home;
 use super::packaged;
 use super::process::{self, Invocation, RunError};
 use super::version::{major, read_version, telling_line};
-use super::{Candidate, Installer, LocateError, Located, Origin, Rejected};
+use super::{Candidate, Installer, LocateError, Located, Origin, Rejected, by_hand};
 use crate::catalogue::{Entry, EntryRemedy, INSTALL, Recipe};
 
 /// How long a program has to tell its version.
 pub(super) const PROBE_LIMIT: Duration = Duration::from_secs(20);
+
+/// What a program that counts says of its version.
+struct Told {
+    version: String,
+    /// Why it says nothing, where it need not.
+    untold: Option<String>,
+}
+
+impl Told {
+    fn version(version: String) -> Self {
+        Self {
+            version,
+            untold: None,
+        }
+    }
+
+    fn unknown(untold: Option<String>) -> Self {
+        Self {
+            version: "unknown".to_owned(),
+            untold,
+        }
+    }
+}
+
+impl Candidate {
+    fn of(suspect: Suspect, told: Result<Told, String>) -> Self {
+        let (version, untold) = match told {
+            Ok(Told { version, untold }) => (Ok(version), untold),
+            Err(reason) => (Err(reason), None),
+        };
+        Self {
+            path: suspect.program,
+            origin: suspect.origin,
+            version,
+            untold,
+        }
+    }
+}
 
 /// A program that may be the server.
 #[derive(Debug, Clone)]
@@ -47,15 +85,8 @@ impl Installer {
         let mut candidates = Vec::new();
         let in_cache = self.suspects_in_cache(entry);
         for suspect in self.suspects_on_path(entry).into_iter().chain(in_cache) {
-            let version = self.examine(entry, &suspect, cancel).await?;
-            let Suspect {
-                program, origin, ..
-            } = suspect;
-            candidates.push(Candidate {
-                path: program,
-                origin,
-                version,
-            });
+            let told = self.examine(entry, &suspect, cancel).await?;
+            candidates.push(Candidate::of(suspect, told));
         }
         Ok(candidates)
     }
@@ -93,8 +124,8 @@ impl Installer {
             let Suspect {
                 program, origin, ..
             } = suspect;
-            match probed.and_then(|version| Ok((version, settings(entry, &program, &origin)?))) {
-                Ok((version, settings)) => {
+            match probed.and_then(|told| Ok((told, settings(entry, &program, &origin)?))) {
+                Ok((told, settings)) => {
                     let later = match origin {
                         Origin::Path => self.later(entry, suspects, cancel).await?,
                         Origin::Cache { .. } => Vec::new(),
@@ -106,7 +137,8 @@ impl Installer {
                         initialization_options: settings.initialization_options,
                         configuration: settings.configuration,
                         remedies: settings.remedies,
-                        version,
+                        version: told.version,
+                        untold: told.untold,
                         origin,
                         rejected,
                         later,
@@ -120,6 +152,7 @@ impl Installer {
         }
         Err(LocateError::Absent {
             server: entry.name.clone(),
+            by_hand: by_hand(entry, self.machine.platform, !rejected.is_empty()),
             rejected,
         })
     }
@@ -133,11 +166,8 @@ impl Installer {
     ) -> Result<Vec<Candidate>, LocateError> {
         let mut later = Vec::new();
         for suspect in suspects.filter(|suspect| suspect.origin == Origin::Path) {
-            later.push(Candidate {
-                version: self.examine(entry, &suspect, cancel).await?,
-                path: suspect.program,
-                origin: suspect.origin,
-            });
+            let told = self.examine(entry, &suspect, cancel).await?;
+            later.push(Candidate::of(suspect, told));
         }
         Ok(later)
     }
@@ -169,7 +199,7 @@ impl Installer {
         entry: &Entry,
         suspect: &Suspect,
         cancel: &CancellationToken,
-    ) -> Result<Result<String, String>, LocateError> {
+    ) -> Result<Result<Told, String>, LocateError> {
         if let Some(needed) = suspect.java {
             let needs = format!("it needs Java {needed} or newer");
             let here = match self.ask("java", &["-version"], cancel).await? {
@@ -192,7 +222,7 @@ impl Installer {
         entry: &Entry,
         program: &Path,
         cancel: &CancellationToken,
-    ) -> Result<Result<String, String>, LocateError> {
+    ) -> Result<Result<Told, String>, LocateError> {
         let asked = match &entry.version.command {
             Some(name) => program.with_file_name(name),
             None => program.to_owned(),
@@ -201,7 +231,14 @@ impl Installer {
             return Ok(Err(format!("there is no program {}", asked.display())));
         }
         if let Some(package) = &entry.version.package {
-            return Ok(home::package_version(program, package));
+            return Ok(match home::package_version(program, package) {
+                Ok(version) => Ok(Told::version(version)),
+                Err(reason) if entry.version.optional => Ok(Told::unknown(Some(reason))),
+                Err(reason) => Err(reason),
+            });
+        }
+        if entry.version.is_empty() {
+            return Ok(Ok(Told::unknown(None)));
         }
         let folder = program.ancestors().last().unwrap_or(program);
         let invocation = Invocation::new(&asked, &entry.version.args, folder);
@@ -214,6 +251,14 @@ impl Installer {
             cancel,
         );
         let typed = invocation.typed();
+        // What does not start at all is no server, whatever else it need not do.
+        let silent = |reason: String| {
+            if entry.version.optional {
+                Ok(Told::unknown(Some(reason)))
+            } else {
+                Err(reason)
+            }
+        };
         Ok(match run.await {
             Ok(finished) if finished.status.success() => {
                 // A proxy without its component can pass on to the next program of its name on
@@ -224,24 +269,25 @@ impl Installer {
                     return Ok(Err(without_component(component, said)));
                 }
                 let output = format!("{}{}", finished.stdout, finished.stderr);
-                if let Some(version) = read_version(&entry.version, &output) {
-                    return Ok(Ok(version));
+                let mut version = read_version(&entry.version, &output);
+                if version.is_none() {
+                    let limit = self.probe_limit;
+                    let asked = packaged::version(&self.machine, program, limit, cancel);
+                    version = Box::pin(asked).await?;
                 }
-                let limit = self.probe_limit;
-                let packaged = packaged::version(&self.machine, program, limit, cancel).await?;
-                Ok(packaged.unwrap_or_else(|| "unknown".to_owned()))
+                Ok(version.map_or_else(|| Told::unknown(None), Told::version))
             }
             Ok(finished) => {
                 let said =
                     telling_line(&finished.stderr).or_else(|| telling_line(&finished.stdout));
                 let said = said.unwrap_or("without a word");
-                Err(match proxy_component(entry, &asked) {
-                    Some(component) => without_component(component, said),
-                    None => format!("`{typed}` failed ({}): {said}", finished.status),
-                })
+                match proxy_component(entry, &asked) {
+                    Some(component) => Err(without_component(component, said)),
+                    None => silent(format!("`{typed}` failed ({}): {said}", finished.status)),
+                }
             }
             Err(RunError::Cancelled) => return Err(LocateError::Cancelled),
-            Err(RunError::TimedOut(limit)) => Err(format!(
+            Err(RunError::TimedOut(limit)) => silent(format!(
                 "`{typed}` gave no answer within {} s",
                 limit.as_secs()
             )),

@@ -1,5 +1,6 @@
 //! Running a program of the machine: owned from start to end, ended with its whole group when it
-//! is cancelled or takes too long, with the last of its output kept.
+//! is cancelled or takes too long, with the last of its output kept. Where this program is killed and
+//! can end nothing any more, a shell that waits for that does.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
@@ -139,6 +140,38 @@ struct Group {
     stderr: Stream<tokio::process::ChildStderr>,
     /// The number of the group, until its leader was waited for: from then on it may be another's.
     number: Option<u32>,
+    #[cfg(unix)]
+    heir: Heir,
+}
+
+/// A shell that does nothing until this program is gone, which its stdin tells by its end, however
+/// that came about; then it kills the group. It is killed itself when there is nothing left to
+/// watch over.
+#[cfg(unix)]
+struct Heir(Child);
+
+#[cfg(unix)]
+impl Heir {
+    fn of(group: u32) -> io::Result<Self> {
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", "read -r _; kill -s KILL -- \"-$1\"", "sh"])
+            .arg(group.to_string())
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // What a terminal sends to us it is not to hear: it would be gone before us.
+            .process_group(0)
+            .kill_on_drop(true);
+        shell.spawn().map(Self)
+    }
+
+    async fn dismiss(&mut self) {
+        // It is killed before its stdin is closed.
+        let _ = self.0.kill().await;
+    }
 }
 
 impl Group {
@@ -163,11 +196,23 @@ impl Group {
         let stdout = Stream::new(child.stdout.take());
         let stderr = Stream::new(child.stderr.take());
         let number = child.id();
+        #[cfg(unix)]
+        let heir = match Heir::of(number.unwrap_or_default()) {
+            Ok(heir) => heir,
+            Err(error) => {
+                if let Some(number) = number {
+                    signal_group(number, Signal::Kill, &mut child);
+                }
+                return Err(error);
+            }
+        };
         Ok(Self {
             child,
             stdout,
             stderr,
             number,
+            #[cfg(unix)]
+            heir,
         })
     }
 
@@ -180,6 +225,8 @@ impl Group {
         self.drain(on_line).await;
         let status = self.child.wait().await;
         self.number = None;
+        #[cfg(unix)]
+        self.heir.dismiss().await;
         status
     }
 
@@ -200,6 +247,8 @@ impl Group {
         self.signal(Signal::Kill);
         let _ = self.child.wait().await;
         self.number = None;
+        #[cfg(unix)]
+        self.heir.dismiss().await;
         let _ = tokio::time::timeout(GRACE, self.drain(&|_| ())).await;
     }
 

@@ -303,6 +303,54 @@ async fn a_program_that_tells_something_else_counts_without_a_version() {
 }
 
 #[tokio::test]
+async fn a_server_that_need_not_tell_its_version_counts_whatever_it_does() {
+    let limit = Duration::from_millis(50);
+    for (program, reason) in [
+        ("server-fails", "failed (exit status: 127): env: node"),
+        ("server-never-answers", "gave no answer within 0 s"),
+    ] {
+        let mut bench = Bench::new(&[("foo-server", program)]);
+        bench.installer.probe_limit = limit;
+        let mut wanted = entry(&[PATH]);
+        wanted.version.optional = true;
+        let located = bench.locate(&wanted).await.unwrap();
+        assert_eq!(located.version, "unknown");
+        let remarks = located.remarks().join("\n");
+        assert!(remarks.contains(reason), "{remarks}");
+        assert!(
+            remarks.contains("`version = {optional = true}`"),
+            "{remarks}"
+        );
+        // With nothing to ask it is not started, and there is nothing to remark.
+        wanted.version.args.clear();
+        let located = bench.locate(&wanted).await.unwrap();
+        assert_eq!(
+            (located.version.as_str(), located.remarks().len()),
+            ("unknown", 0)
+        );
+    }
+    // What is no program at all is none.
+    let bench = Bench::new(&[]);
+    let mut wanted = entry(&[PATH]);
+    wanted.version.optional = true;
+    let told = bench.locate(&wanted).await.unwrap_err().to_string();
+    assert!(
+        told.ends_with(
+            "put foo-server on PATH, or give its entry a recipe that installs it here: it has none"
+        ),
+        "{told}"
+    );
+    let diagnosis = in_time(bench.installer.doctor(&wanted, &CancellationToken::new())).await;
+    let advice = diagnosis.unwrap().advice.unwrap();
+    assert!(
+        advice
+            .before()
+            .starts_with(", put foo-server on PATH, or give"),
+        "{advice:?}"
+    );
+}
+
+#[tokio::test]
 async fn a_program_without_a_version_has_that_of_the_package_it_is_a_file_of() {
     for (query, version) in [
         ("dpkg-query-knows", "0.5.0+ds-1"),

@@ -58,6 +58,7 @@ mod tests {
                 args: Vec::new(),
                 after,
                 package: None,
+                optional: false,
             },
             output,
         )

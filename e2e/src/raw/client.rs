@@ -4,6 +4,7 @@
 //! side blocks the other. Every wait ends by a time, by the process's end or by an interruption.
 //! Dropping it closes the pipes and kills the tree; [`Client::finish`] does so in order.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,8 +93,8 @@ pub(super) struct Departure {
     pub(super) unanswered: bool,
     /// Whether it ended only when its stdin was closed behind `exit`.
     pub(super) needed_eof: bool,
-    /// Descendants that were still there.
-    pub(super) left: u64,
+    /// Descendants that were still there, by their ids; those too that had left its group.
+    pub(super) left: BTreeMap<u32, String>,
 }
 
 /// A server process and the conversation with it.
@@ -496,24 +497,28 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Ends what is there and waits until nothing is left; says how many descendants a process
-    /// that ended by itself had left.
-    pub(super) async fn finish(mut self) -> u64 {
+    /// Ends what is there and waits until nothing is left; says which descendants a process that
+    /// ended by itself had left.
+    pub(super) async fn finish(mut self) -> BTreeMap<u32, String> {
         let ended = self.exited().is_some();
         self.stdin = None;
-        let left = if ended && !self.is_cancelled() {
+        let by_itself = ended && !self.is_cancelled();
+        let mut left = Vec::new();
+        if by_itself {
             self.drain().await;
-            self.control.wait_tree(FOLLOW).await.len()
-        } else {
-            0
-        };
+            left = self.control.wait_tree(FOLLOW).await;
+        }
         let grace = if self.is_cancelled() {
             Duration::ZERO
         } else {
             self.stable.grace
         };
-        self.control.terminate_tree(grace).await;
-        u64::try_from(left).unwrap_or(u64::MAX)
+        let report = self.control.terminate_tree(grace).await;
+        if by_itself {
+            // What is in a session of its own is looked for at the end alone.
+            left.extend(report.escaped);
+        }
+        left.into_iter().map(|one| (one.pid, one.name)).collect()
     }
 }
 

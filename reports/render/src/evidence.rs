@@ -1,6 +1,7 @@
 //! Events of a transcript as one line each, and the ones around the event that decided.
 
 use dsh_transcript::{Direction, Envelope, Event, EventBody, Frame, Id, Member};
+use serde_json::Value;
 
 use crate::model::Evidence;
 use crate::outside::{clipped, visible};
@@ -105,10 +106,49 @@ pub fn event_line(events: &[Event], event: &Event) -> String {
         EventBody::Call {
             name, arguments, ..
         } => cut(&format!("asked {name} {arguments}")),
-        EventBody::Result { value, .. } => cut(&format!("got {value}")),
+        EventBody::Result { value, .. } => cut(&result(value)),
         EventBody::FileChanged { path, change } => format!("file {path} {change}"),
         EventBody::Note { message, .. } => cut(message),
         _ => "another event".to_owned(),
+    }
+}
+
+/// What came of a question, in the words of what is expected of it.
+fn result(value: &Value) -> String {
+    if value["isError"] == true {
+        let code = value["code"].as_str().unwrap_or("without a code");
+        return format!(
+            "got failure {code}: {}",
+            value["text"].as_str().unwrap_or_default()
+        );
+    }
+    if let Some(locations) = value["locations"].as_array() {
+        let place = |found: &Value| {
+            let uri = found["uri"].as_str()?;
+            let start = &found["range"]["start"];
+            let number = |name: &str| start[name].as_u64()?.checked_add(1);
+            let file = uri.rsplit('/').next().unwrap_or(uri);
+            Some(format!(
+                "{file}:{}:{}",
+                number("line")?,
+                number("character")?
+            ))
+        };
+        let places: Option<Vec<String>> = locations.iter().map(place).collect();
+        return match places {
+            Some(places) => format!("got locations [{}]", places.join(", ")),
+            None => format!("got locations {}", value["locations"]),
+        };
+    }
+    if let Some(hover) = value.get("hover") {
+        let contents = hover
+            .get("contents")
+            .filter(|contents| contents.is_string());
+        return format!("got hover {}", contents.unwrap_or(hover));
+    }
+    match value.get("text").and_then(Value::as_str) {
+        Some(text) => format!("got the text {text:?}"),
+        None => format!("got {value}"),
     }
 }
 

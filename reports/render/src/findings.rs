@@ -14,9 +14,13 @@ use crate::ways;
 const TOLD: usize = 6;
 
 /// Name and text of each finding, in the order in which they are shown. A name that is empty goes
-/// on with the one before. `known` says whether the right answers are.
+/// on with the one before; `known` says whether the right answers are. Nothing where the server was
+/// only judged: what that took is in the report, and nobody asked for it as a measurement.
 pub(crate) fn of(measured: &Measured, known: bool) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
+    if !measured.goes_beyond() {
+        return found;
+    }
     for (index, start) in measured.starts.iter().enumerate() {
         let name = match start.kind {
             StartKind::Cold => "cold start",
@@ -175,10 +179,23 @@ fn ending(ending: &Ending) -> String {
         1 => text.push_str(", 1 process left"),
         left => text = format!("{text}, {left} processes left"),
     }
+    if !ending.left_names.is_empty() {
+        text = format!("{text} ({})", few(&ending.left_names));
+    }
     if let Some(replaced) = ending.replaced_us {
         text = format!("{text}, replaced in {}", duration(replaced));
     }
     text
+}
+
+/// As many names as are told one by one.
+fn few(names: &[String]) -> String {
+    let shown = names.len().min(TOLD);
+    let more = names.len() - shown;
+    match more {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names[..shown].join(", ")),
+    }
 }
 
 fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona], known: bool) {
@@ -279,8 +296,20 @@ mod tests {
             code: took_us.map(|_| 0),
             signal: None,
             left,
+            left_names: Vec::new(),
             replaced_us: None,
         }
+    }
+
+    #[test]
+    fn what_an_end_left_behind_is_named() {
+        let names = ["sleep", "java"].map(str::to_owned).to_vec();
+        let two = Ending {
+            left_names: names,
+            ..end("shutdown", Some(1_000), 2)
+        };
+        let told = ending(&two);
+        assert!(told.ends_with(", 2 processes left (sleep, java)"), "{told}");
     }
 
     #[test]

@@ -36,6 +36,18 @@ pub struct Measured {
     pub written: Vec<Written>,
 }
 
+impl Measured {
+    /// Whether there is more than what judging a server took: something that only a driver without
+    /// the host finds out.
+    pub(crate) fn goes_beyond(&self) -> bool {
+        self.starts.len() > 1
+            || !self.personas.is_empty()
+            || self.overlay.is_some()
+            || !self.output.is_empty()
+            || !self.edges.is_empty()
+    }
+}
+
 /// Since when the answers were right and stayed so, where they did: the right answer that none but
 /// right ones came behind.
 pub(crate) fn steady_us(timeline: &OperationTimeline) -> Option<u64> {
@@ -269,6 +281,10 @@ pub struct Ending {
     /// Processes it had started that were still there behind its end.
     #[serde(default)]
     pub left: u64,
+    /// What those are called, each name once: also of those that had gone into a session of their
+    /// own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_names: Vec<String>,
     /// From the kill to the next right answer, of a replacement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced_us: Option<u64>,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conclusion::Selection;
 use crate::model::{
-    Case, ClauseRef, Division, Report, Run, RunKind, Shard, SkipReason, Skipped, Watch,
+    Case, ClauseRef, Division, Origin, Report, Run, RunKind, Shard, SkipReason, Skipped, Watch,
 };
 use crate::words;
 
@@ -40,6 +40,23 @@ pub enum MergeError {
         /// Whom the one is about.
         one: String,
         /// Whom the other is about.
+        other: String,
+    },
+    /// Two different servers bear one name.
+    #[error(
+        "{first} and {second} both have a server called {name}, started with other commands ({one} \
+         and {other}); check one of them again with --name, so that each has its own"
+    )]
+    OtherCommand {
+        /// One report.
+        first: String,
+        /// Another one.
+        second: String,
+        /// The name.
+        name: String,
+        /// What starts the one.
+        one: String,
+        /// What starts the other.
         other: String,
     },
     /// The same run was divided in two ways.
@@ -226,6 +243,21 @@ fn add(origins: &mut Vec<Parts>, name: &str, run: Run) -> Result<(), MergeError>
             && known.subject.name == run.subject.name
             && known.subject.version == run.subject.version
             && known.suite == run.suite;
+        // Of a server that was named by nothing but its command, the command is what it is.
+        let is_typed = |run: &Run| run.subject.origin == Some(Origin::Command);
+        if known.subject.name == run.subject.name
+            && (is_typed(known) || is_typed(&run))
+            && known.subject.command != run.subject.command
+        {
+            let typed = |run: &Run| run.subject.command.join(" ");
+            return Err(MergeError::OtherCommand {
+                one: typed(known),
+                other: typed(&run),
+                name: run.subject.name,
+                first: first.clone(),
+                second: name.to_owned(),
+            });
+        }
         if is_same {
             parts.0.push((name.to_owned(), run));
             return Ok(());

@@ -5,6 +5,7 @@
 
 mod suite;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::conclusion::Conclusion;
@@ -403,11 +404,26 @@ impl Sheet<'_> {
             .iter()
             .any(|skipped| skipped.reason == SkipReason::NotSelected)
         {
-            let count: usize = by_reason.iter().map(|(_, clauses)| clauses.len()).sum();
-            let told = format!(
-                "not judged: {count} clauses, for which no selected case is; the JSON report \
-                 names each with its reason"
+            // The profiles count those that bind a harness, one of two profiles in both.
+            let left: BTreeSet<&str> = by_reason.into_iter().flat_map(|(_, ids)| ids).collect();
+            let left = run.coverage.iter().filter(|c| left.contains(&*c.clause));
+            let (own, of_servers): (Vec<_>, Vec<_>) = left.partition(|c| !c.profiles.is_empty());
+            let twice = own.iter().filter(|c| c.profiles.len() > 1).count();
+            let mut told = format!(
+                "not judged: {} clauses, for which no selected case is",
+                own.len()
             );
+            if twice > 0 {
+                told = format!("{told} ({twice} of them belong to two profiles)");
+            }
+            if !of_servers.is_empty() {
+                let servers = of_servers.len();
+                told = format!(
+                    "{told}, and {servers} that bind language servers, which `dsh-conform check` \
+                     judges"
+                );
+            }
+            told.push_str("; the JSON report names each with its reason");
             self.paragraph(0, Role::Faint, &told);
             return;
         }

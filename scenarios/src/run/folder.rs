@@ -1,4 +1,4 @@
-//! The folder of a run, in which its cases have theirs.
+//! The folder of a run, in which its cases have theirs, or the workspaces of a check.
 //!
 //! Whoever has it holds a lock on it, which the system lets go of when the process is gone, however
 //! it went. So a later run can tell what was left behind by one that was killed.
@@ -52,6 +52,11 @@ impl RunFolder {
             }
         }
         Err(failed("it is removed again and again".to_owned()))
+    }
+
+    /// Has it stay when this is dropped, and when others sweep.
+    pub fn keep(&self) -> io::Result<()> {
+        keep(&self.path)
     }
 
     /// Where it is: absolute, without links.

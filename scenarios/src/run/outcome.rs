@@ -395,6 +395,14 @@ fn got_of(check: &Outcome, settled: Option<&Settled>, context: &Context<'_>) -> 
     if whole(check) || check.any_of.iter().any(whole) {
         return short(value);
     }
+    told(settled, context)
+}
+
+/// What came of a call, for people.
+pub(crate) fn told(settled: Option<&Settled>, context: &Context<'_>) -> String {
+    let Some(Ok(value)) = settled else {
+        return describe(settled);
+    };
     if let Some(failed) = settled.and_then(failure) {
         let code = failed.code.as_deref().unwrap_or("without a code");
         return cut(&format!("failure {code}: {}", failed.message));
@@ -404,11 +412,24 @@ fn got_of(check: &Outcome, settled: Option<&Settled>, context: &Context<'_>) -> 
         Some(format!("locations {}", Value::Array(found.collect())))
     } else if let Some(found) = value.get("hover") {
         Some(format!("hover {}", hover_as_written(found)))
+    } else if let Some(text) = value.get("text").and_then(Value::as_str) {
+        Some(format!("the text {text:?}"))
     } else {
-        let text = value.get("text").and_then(Value::as_str);
-        text.map(|text| format!("the text {text:?}"))
+        requests::in_short(value)
     };
-    cut(&told.unwrap_or_else(|| value.to_string()))
+    cut(&told.unwrap_or_else(|| listed(value)))
+}
+
+/// The members of an object, as they would be listed; anything else as it is.
+fn listed(value: &Value) -> String {
+    let Some(members) = value.as_object().filter(|members| !members.is_empty()) else {
+        return value.to_string();
+    };
+    let members = members.iter().map(|(name, value)| match value {
+        Value::String(text) if text.lines().count() < 2 => format!("{name} {text}"),
+        value => format!("{name} {value}"),
+    });
+    members.collect::<Vec<_>>().join(", ")
 }
 
 /// `file:line:column-line:column` for a location that has no more to it.

@@ -94,6 +94,16 @@ fn name_of(ended: &TurnEnd) -> &'static str {
     }
 }
 
+/// How a turn ended, with how much it took; none of what is no outcome of a turn.
+pub(crate) fn in_short(value: &Value) -> Option<String> {
+    let outcome: TurnOutcome = serde_json::from_value(value.clone()).ok()?;
+    let requests = match outcome.requests.len() {
+        1 => "1 request".to_owned(),
+        many => format!("{many} requests"),
+    };
+    Some(format!("{}, with {requests}", how(&outcome)))
+}
+
 fn how(outcome: &TurnOutcome) -> String {
     let mut text = format!("it is {}", outcome.ended);
     if let Some(code) = &outcome.code {

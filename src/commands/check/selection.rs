@@ -157,7 +157,11 @@ fn sample(name: &str) -> Result<&'static Sample, Refused> {
 
 /// The server of `--command`.
 fn any(shell: &Shell, args: &Args, command: &str) -> Result<Server, Refused> {
-    let target = Box::new(subject::of_command(shell, command, &args.ext).map_err(Refused::usage)?);
+    let target = subject::of_command(shell, command, &args.ext).map_err(Refused::usage)?;
+    let mut target = Box::new(target);
+    if let Some(name) = &args.name {
+        target.name.clone_from(name);
+    }
     let Some(folder) = &args.workspace else {
         if !args.at.is_empty() {
             let message = "--at needs --workspace: the folder the server is to work in";
@@ -329,6 +333,9 @@ impl Server {
             Self::Ready(..) => {
                 if let Some(command) = &args.command {
                     add("--command", command.clone());
+                }
+                if let Some(name) = &args.name {
+                    add("--name", name.clone());
                 }
                 for extension in &args.ext {
                     add("--ext", extension.to_string());

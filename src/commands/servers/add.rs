@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use dsh_e2e::catalogue::{CONFIG, Catalogue, OwnFile};
+use dsh_e2e::catalogue::{CONFIG, Catalogue, OwnFile, a_file};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, InlineTable, Item, Table, Value, value};
 
 use crate::artifacts::Artifacts;
-use crate::commands::subject::Extension;
+use crate::commands::subject::{Extension, a_program};
 use crate::exit::Exit;
+use crate::lines::wrapped;
 use crate::output::{complain, say};
 use crate::shell::{Shell, read_text};
 
@@ -39,6 +40,10 @@ pub(crate) struct Server {
     /// apt:PACKAGE, rustup:COMPONENT or path; may be given several times, tried in that order
     #[arg(long, value_name = "KIND:PACKAGE")]
     recipe: Vec<Recipe>,
+    /// It does not tell its version: nothing is started to ask for it. Without this --version is
+    /// tried, and its version is unknown where that tells none
+    #[arg(long)]
+    no_version: bool,
     /// How much memory a check needs, in MiB
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(i64).range(1..=1_048_576))]
     memory: Option<i64>,
@@ -145,7 +150,8 @@ pub(super) fn run(shell: &Shell, server: &Server) -> Exit {
 fn add(shell: &Shell, server: &Server) -> Result<String, (String, Exit)> {
     let usage = |message: String| (message, Exit::Usage);
     let (file, shown) = file_of(shell).map_err(usage)?;
-    let before = if file.exists() {
+    let before = if file.symlink_metadata().is_ok() {
+        a_file(&file, &shown).map_err(|error| usage(error.to_string()))?;
         let told = |why| usage(format!("cannot read {shown}: {why}"));
         read_text(&file, MAX_BYTES, "a file with servers").map_err(told)?
     } else {
@@ -189,9 +195,10 @@ fn add(shell: &Shell, server: &Server) -> Result<String, (String, Exit)> {
                  give --sample, or write one."
             .to_owned(),
     };
+    let told = wrapped(&format!("{name} is in {shown}.{replaces}\n{judged}"));
     Ok(format!(
-        "{name} is in {shown}.{replaces}\n{judged}\nnext:\n  dsh-conform servers doctor \
-         {name}{option}\n  dsh-conform check --server {name}{option}\n"
+        "{told}\nnext:\n  dsh-conform servers doctor {name}{option}\n  dsh-conform check --server \
+         {name}{option}\n"
     ))
 }
 
@@ -259,6 +266,7 @@ fn table_of(server: &Server, meant: &dyn Fn(&str) -> String) -> Result<Table, St
     let Some((program, args)) = words.split_first() else {
         return Err("--command names no program; give the program and its arguments".to_owned());
     };
+    a_program(program)?;
     let mut table = Table::new();
     if let Some(language) = &server.language {
         table.insert("language", value(language));
@@ -274,6 +282,10 @@ fn table_of(server: &Server, meant: &dyn Fn(&str) -> String) -> Result<Table, St
         launch.insert("args", Array::from_iter(args).into());
     }
     table.insert("launch", value(launch));
+    if server.no_version {
+        let version = InlineTable::from_iter([("optional", true)]);
+        table.insert("version", value(version));
+    }
     let mut extensions = InlineTable::new();
     for known in &server.ext {
         let (extension, language) = known.parts();

@@ -165,13 +165,17 @@ fn ends(measured: &Measured) -> Table {
             .iter()
             .map(|end| {
                 let left = if end.left == 0 { GOOD } else { BAD };
+                let processes = match end.left_names.as_slice() {
+                    [] => grouped(end.left),
+                    names => format!("{}: {}", grouped(end.left), names.join(", ")),
+                };
                 let time = |us: Option<u64>| {
                     Finding::new(PLAIN, us.map_or_else(|| "–".to_owned(), duration))
                 };
                 let cells = vec![
                     ended(end),
                     time(end.took_us),
-                    Finding::new(left, grouped(end.left)),
+                    Finding::new(left, processes),
                     time(end.replaced_us),
                 ];
                 Row::new(&end.way, cells)

@@ -314,7 +314,7 @@ impl Driver<'_> {
         outcome::judge(check, settled, &context).map_err(|mismatch| {
             Stop::Failed(Failure {
                 clauses: check.clauses.clone(),
-                message: format!("{name}: {}", outcome::describe(settled)),
+                message: format!("{name}: {}", outcome::told(settled, &context)),
                 expected: mismatch.expected,
                 got: mismatch.got,
                 seq: self.calls.get(name).and_then(|called| called.seq),
