@@ -18,7 +18,7 @@ use dsh_harness::lsp::LspService;
 use dsh_harness::subprocess::Subprocess;
 use dsh_harness::{Deployment, MountError, Runtime};
 use dsh_reports::{CyclesKind, Run, Selection};
-use dsh_transcript::{Event, EventBody, Recorder, jsonl};
+use dsh_transcript::{Bounds, Event, EventBody, Recorder, jsonl};
 use tokio_util::sync::CancellationToken;
 
 use crate::ask::{self, Question, Seam};
@@ -61,6 +61,9 @@ pub enum Ground {
 /// The usual number of rounds: as many as an agent asks in a long session.
 pub const ROUNDS: usize = 200;
 
+/// Bytes of one message that are kept, and so can be judged: as many as a host takes by default.
+pub(crate) const KEPT: usize = 16_000_000;
+
 /// What goes wrong where nothing is odd is given this part of the budget where something is: it says
 /// little then, and mostly comes to the same end.
 const DOUBTFUL: u32 = 4;
@@ -84,6 +87,8 @@ pub struct CheckOptions {
     pub reproduce: String,
     /// Whether the server is measured without the host too.
     pub measure: Measuring,
+    /// Whether it is a trial of settings: its budget is nobody's choice, and is told as the trial's.
+    pub trial: bool,
 }
 
 /// Whether a server is measured without the host, by a raw driver: how soon it tells the truth, how
@@ -179,7 +184,7 @@ pub async fn check(
     stop: &CancellationToken,
     watch: &(dyn Fn(Step) + Sync),
 ) -> Result<Checked, CheckError> {
-    let recorder = Recorder::new();
+    let recorder = Recorder::with_bounds(bounds());
     let recording = Arc::new(RecordingSubprocess::new(subprocess, recorder.clone()));
     let place = Place::make(ground, target, options)?;
     let phases = Phases::of(&options.only);
@@ -239,6 +244,14 @@ pub async fn check(
         Err(left) => checked.run.remarks.push(left),
     }
     Ok(checked)
+}
+
+/// What is kept of a conversation: every message whole that the host takes by default.
+fn bounds() -> Bounds {
+    Bounds {
+        body: KEPT,
+        ..Bounds::default()
+    }
 }
 
 /// The folder for the temporary files of a server.
@@ -362,6 +375,7 @@ impl Check<'_> {
             configured: false,
             rising: false,
             budget_us: 0,
+            trial: false,
             grace_us: 0,
         };
         let run = report::assemble(self, &seen, Vec::new(), &findings.told(), Selection::Some);
@@ -408,8 +422,7 @@ impl Check<'_> {
         let undecided = self.phases.answers()
             && !(findings.questions.iter()).any(|asked| asked.track.end() == Some(&End::Stable));
         if undecided || self.cancel.is_cancelled() {
-            let said = "no question was answered right, so there was none to go on with";
-            findings.life.absent = Some(said.to_owned());
+            findings.life.absent = Some(none_to_go_on_with(place).to_owned());
             return;
         }
         let mut before = Snapshot::of(Path::new(place.root()));
@@ -660,6 +673,7 @@ impl Check<'_> {
             configured: !self.target.configuration.is_null(),
             rising: self.target.rising_versions,
             budget_us: micros(self.options.budget),
+            trial: self.options.trial,
             grace_us: self.limits().kill_grace_ms.saturating_mul(1_000),
         };
         let chosen =
@@ -684,6 +698,16 @@ impl Check<'_> {
             (false, false) => Selection::Some,
         };
         report::assemble(self, &seen, cases, &findings.told(), selection)
+    }
+}
+
+/// Why nothing more was done with a server.
+const fn none_to_go_on_with(place: &Place<'_>) -> &'static str {
+    match place {
+        Place::Sample { .. } => "no question was answered right, so there was none to go on with",
+        _ => {
+            "no question was answered the same three times running, so there was none to go on with"
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod handshake;
 mod second;
 #[cfg(test)]
 mod tests;
+mod unknown;
 mod wire;
 #[cfg(test)]
 pub(crate) mod wiretap;
@@ -29,6 +30,7 @@ use crate::samples::{Operation, Part, Sample};
 use crate::snapshot::Difference;
 
 pub(crate) use second::replaced_us;
+pub(crate) use unknown::said_something;
 
 pub(crate) use handshake::{Handshake, advertised, method, sync_is_compatible};
 
@@ -88,6 +90,8 @@ pub(crate) struct Observed<'a> {
     pub(crate) rising: bool,
     /// How long a probe may wait, in microseconds.
     pub(crate) budget_us: u64,
+    /// Whether it is a trial of settings, with a budget of its own.
+    pub(crate) trial: bool,
     /// `killGraceMs`, in microseconds.
     pub(crate) grace_us: u64,
 }
@@ -95,6 +99,26 @@ pub(crate) struct Observed<'a> {
 impl<'a> Observed<'a> {
     pub(crate) fn view(&self) -> View<'a> {
         View(self.events)
+    }
+
+    /// The time that a probe has, as it is told that it ended.
+    fn budget(&self) -> String {
+        let time = dsh_reports::duration(self.budget_us);
+        if self.trial {
+            format!("the {time} of a trial")
+        } else {
+            format!("the budget of {time}")
+        }
+    }
+
+    /// The same, as it is told that something did not come within it.
+    fn limit(&self) -> String {
+        let time = dsh_reports::duration(self.budget_us);
+        if self.trial {
+            format!("the {time} of a trial")
+        } else {
+            time
+        }
     }
 
     /// The first process's handshake; none if no process was started or nothing was asked of it.
@@ -108,8 +132,23 @@ impl<'a> Observed<'a> {
         match self.handshake().and_then(|handshake| handshake.result) {
             Some(result) if result["capabilities"].is_object() => Ok(result),
             Some(_) => untestable("the initialize result has no capabilities"),
-            None => untestable("initialize was not answered"),
+            None => match self.too_long() {
+                Some(said) => Err(Box::new(probe.case(Verdict::Untestable, said))),
+                None => untestable("initialize was not answered"),
+            },
         }
+    }
+
+    /// What to say of an answer to `initialize` that came and was not kept whole: a bound of ours.
+    fn too_long(&self) -> Option<String> {
+        let answer = self.handshake()?.answer?.frame()?;
+        answer.cut.as_ref()?;
+        Some(format!(
+            "the answer to initialize has {} bytes, and of one message {} are kept: a bound of this \
+             instrument, so that it was not judged",
+            answer.size,
+            crate::check::KEPT
+        ))
     }
 
     /// What the second start was seen doing, or the case that says that there is nothing to see.

@@ -16,8 +16,6 @@ pub(crate) const BOUND: Duration = Duration::from_secs(20);
 /// The kind of the note that stands where a question was given up; the question of the server that
 /// is pending then is the one.
 pub(crate) const GIVEN_UP: &str = "given-up";
-/// The kind of the note that stands where the server was killed.
-pub(crate) const KILLED: &str = "killed";
 
 /// A second start.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +35,8 @@ pub(crate) struct Rounds {
     pub(crate) kind: CyclesKind,
     pub(crate) operation: Operation,
     pub(crate) place: String,
+    /// Whether the right answer is known; else it is the one that came before the rounds.
+    pub(crate) known: bool,
     /// How many were to be made.
     pub(crate) planned: usize,
     /// When they had to be over, whether or not all were made.
@@ -150,7 +150,7 @@ impl Rounds {
     fn heard(&self) -> Vec<Heard> {
         let mut heard: Vec<Heard> = Vec::new();
         for round in &self.made {
-            let answer = round.reply.answer.name();
+            let answer = round.reply.answer.name_where(self.known);
             match heard.last_mut() {
                 Some(last) if last.answer == answer => {
                     last.times += 1;

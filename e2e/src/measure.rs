@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dsh_reports::{Ending, Measured, OperationTimeline, Start, StartKind};
 use dsh_transcript::{Direction, Event, EventBody};
 
-use crate::judge::{Observed, replaced_us};
+use crate::judge::{Knowledge, Observed, replaced_us};
 use crate::life::Killed;
 use crate::sentence;
 
@@ -60,7 +60,12 @@ fn cold(seen: &Observed<'_>) -> Option<Start> {
     Some(Start {
         kind: StartKind::Cold,
         initialized_us: initialized.map(|answer| answer.at_us.saturating_sub(started.at_us)),
-        summary: sentence::of_start(StartKind::Cold, &operations, None),
+        summary: sentence::of_start(
+            StartKind::Cold,
+            &operations,
+            None,
+            seen.knowledge == Knowledge::Known,
+        ),
         operations,
         signals: Vec::new(),
     })

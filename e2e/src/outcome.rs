@@ -130,9 +130,8 @@ fn failure(error: &LspError) -> Option<Valued> {
             Answer::Other("malformed answer".to_owned()),
             Some(said.clone()),
         ),
-        LspError::ServerExited(said) | LspError::ProtocolError(said) => {
-            (Answer::Died(said.clone()), Some(said.clone()))
-        }
+        LspError::ServerExited(said) => (Answer::Died(said.clone()), Some(said.clone())),
+        LspError::ProtocolError(said) => (Answer::Unread(said.clone()), Some(said.clone())),
         LspError::Cancelled(CancelReason::Timeout(_)) => (Answer::Silent, None),
         LspError::Cancelled(_) | LspError::Disposed(_) => return None,
         other => (Answer::Refused(other.to_string()), Some(other.to_string())),

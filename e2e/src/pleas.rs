@@ -27,7 +27,7 @@ impl Plea {
 }
 
 /// How each plea is known, in lower case: all words of one row have to be in the line.
-const SIGNS: [(Plea, &[&str]); 25] = [
+const SIGNS: [(Plea, &[&str]); 30] = [
     (Plea::Runtime, &["unsupportedclassversionerror"]),
     (Plea::Runtime, &["class file version"]),
     (Plea::Runtime, &["requires", "node"]),
@@ -53,6 +53,11 @@ const SIGNS: [(Plea, &[&str]); 25] = [
     (Plea::LogIn, &["log in"]),
     (Plea::LogIn, &["sign in"]),
     (Plea::LogIn, &["not authenticated"]),
+    (Plea::LogIn, &["log-in"]),
+    (Plea::LogIn, &["please login"]),
+    (Plea::LogIn, &["login required"]),
+    (Plea::LogIn, &["not logged in"]),
+    (Plea::LogIn, &["authentication required"]),
 ];
 
 fn plea_of(line: &str) -> Option<Plea> {
@@ -156,13 +161,14 @@ fn requests(events: &[Event]) -> Vec<String> {
     words
 }
 
-/// Says in the run what the server asks for, where it does not hold what it has to. A server that
-/// was not even initialized for want of it was not tested, and the reason is the want.
+/// Says in the run what the server asks for, whatever became of it: what it answers without may be
+/// little. A server that was not even initialized for want of it was not tested, and the reason is
+/// the want.
 pub(crate) fn tell(run: &mut Run, events: &[Event]) {
-    let Conclusion::NotQualified { musts } = &run.conclusion else {
-        return;
-    };
-    let unanswered = musts.iter().any(|must| must == "QUA-1");
+    let unanswered = matches!(
+        &run.conclusion,
+        Conclusion::NotQualified { musts } if musts.iter().any(|must| must == "QUA-1")
+    );
     if let Some(words) = refusal(events).filter(|_| unanswered) {
         run.conclusion = Conclusion::Untestable {
             reason: format!(
@@ -231,6 +237,8 @@ mod tests {
             ("Please enter your licence key", Some(Plea::Licence)),
             ("You are not authenticated", Some(Plea::LogIn)),
             ("Please sign in to continue", Some(Plea::LogIn)),
+            ("A log-in is needed", Some(Plea::LogIn)),
+            ("Login required: run `x auth`", Some(Plea::LogIn)),
             ("indexed 12 files in 3 s", None),
             ("Using license MIT", None),
             ("node_modules not found", None),
@@ -341,10 +349,22 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_a_server_that_qualifies() {
-        let mut run = run(&[]);
-        run.conclusion = Conclusion::Qualified { notes: 0 };
-        tell(&mut run, &stderr("Please sign in to continue"));
-        assert_eq!(run.remarks, Vec::<String>::new());
+    fn it_is_told_whatever_became_of_the_server() {
+        for conclusion in [
+            Conclusion::Qualified { notes: 0 },
+            Conclusion::ProtocolOnly { notes: 0 },
+            Conclusion::Interrupted,
+        ] {
+            let mut run = run(&[]);
+            run.conclusion = conclusion.clone();
+            tell(&mut run, &stderr("Please sign in to continue"));
+            assert_eq!(run.conclusion, conclusion);
+            assert_eq!(
+                run.remarks,
+                ["In its own words it asks for a log-in: \"Please sign in to continue\"."]
+            );
+            tell(&mut run, &stderr("ready"));
+            assert_eq!(run.remarks.len(), 1);
+        }
     }
 }

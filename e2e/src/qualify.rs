@@ -329,6 +329,7 @@ impl Attempt<'_> {
             only,
             keep: false,
             measure: Measuring::No,
+            trial: true,
             ..self.options.clone()
         };
         let limit = 2 * options.budget + end + Duration::from_secs(10);

@@ -57,12 +57,24 @@ pub(crate) use site::{Query, Site};
 pub(crate) use symbols::symbols;
 use ways::Step;
 
-/// The longest time the driver takes for one server.
+/// What the times of the parts are shares of, at most.
 const LONGEST: Duration = Duration::from_mins(1);
-/// So many budgets of a probe it takes at most.
+/// So many budgets of a probe that is at most.
 const BUDGETS: u32 = 8;
+/// The shares of the two starts …
+const COLD: f64 = 0.3;
+const WARM: f64 = 0.2;
+/// … of the overlay and the odd requests, of the ends, and of the ways of a client. What a part does
+/// not use is left for those behind it, and none can take what is another's.
+const ODD: f64 = 0.35;
+const ENDS: f64 = 0.3;
+const WAYS: f64 = 0.35;
+/// The longest a start is asked for answers of which the host saw none within a whole budget.
+const IN_VAIN: Duration = Duration::from_secs(6);
 /// Beyond what the usual way needed, the least that is left for another.
 const LEAST: Duration = Duration::from_millis(500);
+/// Deaths behind odd requests that are followed by a new process.
+const MOST_DEATHS: u8 = 3;
 /// The time that the odd requests take of themselves.
 const EDGES: Duration = Duration::from_secs(8);
 /// The longest one way of a client may take to be answered rightly.
@@ -82,6 +94,8 @@ pub(crate) struct Bench<'a> {
     pub(crate) budget: Duration,
     /// Whether the host followed a cold start already.
     pub(crate) cold_is_known: bool,
+    /// Whether the host asked, and no question was ever answered rightly.
+    pub(crate) in_vain: bool,
     /// Is told what is done next.
     pub(crate) watch: &'a (dyn Fn(&'static str) + Sync),
 }
@@ -94,9 +108,10 @@ pub(crate) struct Part {
     pub(crate) remarks: Vec<String>,
 }
 
-/// Measures a server. Nothing is begun that could take more than is left of a minute, or of eight
-/// budgets where those are less; the end of the last process may take longer. Where it is cancelled
-/// it ends at once. Whatever it started is gone then.
+/// Measures a server. Each part has a time of its own, all of them together a minute and a half, or
+/// twelve budgets where those are less, and nothing is begun that could take more than is left of its
+/// part; the end of a process may take longer. Where it is cancelled it ends at once. Whatever it
+/// started is gone then.
 pub(crate) async fn measure(bench: Bench<'_>) -> Part {
     let mut part = Part::default();
     let target = bench.target;
@@ -126,12 +141,13 @@ pub(crate) async fn measure(bench: Bench<'_>) -> Part {
         grace: Duration::from_millis(bench.limits.kill_grace_ms),
     };
     let whole = LONGEST.min(bench.budget * BUDGETS);
-    let ends_us = stable.now_us().saturating_add(micros(whole));
+    let began_us = stable.now_us();
     let mut work = Work {
         bench: &bench,
         stable: &stable,
         whole,
-        ends_us,
+        ends_us: began_us,
+        time: Duration::ZERO,
         usual: None,
         usual_right: BTreeSet::new(),
         not_reached: Vec::new(),
@@ -144,30 +160,47 @@ pub(crate) async fn measure(bench: Bench<'_>) -> Part {
 struct Work<'w> {
     bench: &'w Bench<'w>,
     stable: &'w Stable<'w>,
+    /// What the times of the parts are shares of.
     whole: Duration,
-    /// When all of it is over, on the clock of the recording.
+    /// When the part that is done now is over, on the clock of the recording.
     ends_us: u64,
+    /// How long it may take.
+    time: Duration,
     /// What was seen of the usual way, and which operations it gets right.
     usual: Option<Seen>,
     usual_right: BTreeSet<Operation>,
-    not_reached: Vec<&'static str>,
+    /// What there was no time for, with the time that its part had.
+    not_reached: Vec<(&'static str, Duration)>,
     part: Part,
 }
 
 impl Work<'_> {
     async fn all(&mut self) {
+        self.begin(COLD + WARM);
         if self.starts().await {
-            self.ways(&ways::first(&self.usual_manner(), self.is_fine()))
-                .await;
+            self.begin(ODD);
             self.overlay_and_edges().await;
+            self.begin(ENDS);
             let known = |end: &Ending| end.way == HANG_UP;
             if !self.part.measured.ends.iter().any(known) {
                 self.end(HANG_UP, Way::StdinClosed).await;
             }
             self.end("sigterm", Way::Sigterm).await;
+            self.begin(WAYS);
+            self.ways(&ways::first(&self.usual_manner(), self.is_fine()))
+                .await;
             self.ways(&ways::later(&self.usual_manner())).await;
         }
         self.conclude();
+    }
+
+    /// Begins a part that has this share of the whole, and what those before it left. An end that
+    /// took longer than its part shortens none of the others.
+    fn begin(&mut self, share: f64) {
+        let now_us = self.stable.now_us();
+        let own_us = micros(self.whole.mul_f64(share));
+        self.ends_us = self.ends_us.max(now_us).saturating_add(own_us);
+        self.time = Duration::from_micros(self.ends_us.saturating_sub(now_us));
     }
 
     fn usual_manner(&self) -> Manner {
@@ -226,7 +259,12 @@ impl Work<'_> {
             progress: true,
             ..self.usual_manner()
         };
-        let share = self.whole.mul_f64(0.35);
+        let patience = if self.bench.in_vain {
+            IN_VAIN
+        } else {
+            self.whole
+        };
+        let share = self.whole.mul_f64(COLD).min(patience);
         let cold = self
             .start(progress, "progress, cold", Plan::UntilStable, share)
             .await;
@@ -234,7 +272,7 @@ impl Work<'_> {
             return false;
         };
         (self.bench.watch)("a warm start");
-        let share = self.whole.mul_f64(0.25);
+        let share = self.whole.mul_f64(WARM).min(patience);
         let manner = self.usual_manner();
         let warm = self
             .start(manner, "usual, warm", Plan::UntilStable, share)
@@ -333,13 +371,13 @@ impl Work<'_> {
         within: Duration,
     ) -> Option<Seen> {
         let Some(bounds) = self.bounds(within) else {
-            self.not_reached.push(name);
+            self.leave_out([name]);
             return None;
         };
         let site = &self.bench.site;
         match process::run(self.stable, site, manner, label, plan, way, bounds).await {
             Ok(seen) if seen.interrupted => {
-                self.not_reached.push(name);
+                self.leave_out([name]);
                 None
             }
             Ok(seen) => Some(seen),
@@ -359,7 +397,9 @@ impl Work<'_> {
             .filter_map(|(_, track)| track.timeline())
             .collect();
         let summary = match &seen.handshake {
-            Handshake::Initialized => sentence::of_start(kind, &operations, Some(&seen.signals)),
+            Handshake::Initialized => {
+                sentence::of_start(kind, &operations, Some(&seen.signals), seen.known)
+            }
             Handshake::Refused(why) => format!("initialize was refused with {why}."),
             Handshake::Died(how) => format!("It died before it was initialized: {how}."),
             Handshake::Silent | Handshake::Cancelled => "initialize was not answered.".to_owned(),
@@ -376,14 +416,17 @@ impl Work<'_> {
     async fn ways(&mut self, steps: &[Step]) {
         for step in steps {
             if self.is_over() {
-                self.not_reached.push(step.name);
+                self.leave_out([step.name]);
                 continue;
             }
             (self.bench.watch)(step.name);
             let enough = self.usual_right.clone();
             let plan = match step.about {
                 About::End => Plan::Once,
-                _ => Plan::UntilRight(&enough),
+                _ => Plan::UntilRight {
+                    enough: &enough,
+                    may_help: step.may_help,
+                },
             };
             let patience = self.patience();
             let in_full = self.left() >= patience;
@@ -401,7 +444,7 @@ impl Work<'_> {
                 let came = persona::outcome(step.about, &seen, &self.usual_right);
                 // What was given less time than the usual way's patience may only have been slow.
                 if !in_full && matches!(came.0, PersonaOutcome::Silent | PersonaOutcome::Wrong) {
-                    self.not_reached.push(step.name);
+                    self.leave_out([step.name]);
                     continue;
                 }
                 self.add(step.name, step.summary, &seen, came);
@@ -443,10 +486,9 @@ impl Work<'_> {
         (self.bench.watch)("edges");
         let mut names = edges::ALL.iter().copied();
         let mut overlay = true;
-        let within = self.whole.mul_f64(0.25);
-        let within = within.min(self.patience() + EDGES);
         let mut died = 0_u8;
         while names.len() > 0 || overlay {
+            let within = self.left().min(self.patience() + EDGES);
             let Some(bounds) = self.bounds(within) else {
                 break;
             };
@@ -460,21 +502,29 @@ impl Work<'_> {
                 }
             };
             let (initialized, _) = process::shake_hands(&mut client, bounds).await;
-            let site = &self.bench.site;
-            let edges = initialized
-                .as_ref()
-                .and_then(|result| Edges::of(site, result, &self.usual_right));
-            let Some(edges) = edges else {
+            let Some(initialized) = initialized else {
                 client.finish().await;
-                let said = "edges: there is no question to ask, so none was tried";
+                let said = "edges: initialize was not answered, so none was tried";
                 self.part.remarks.push(said.to_owned());
                 return;
             };
-            let ready = edges.is_alive(&mut client, bounds.within / 2).await;
+            let site = &self.bench.site;
+            let mut edges = Edges::of(site, &initialized, &self.usual_right);
+            let ready = edges.settle(&mut client, bounds.within / 2).await;
+            if overlay && edges.query.is_some() && !edges.answers() {
+                let said = "overlay: no question is answered, so it was not tried";
+                self.part.remarks.push(said.to_owned());
+            }
+            overlay &= edges.query.is_some() && edges.answers();
             if overlay && !client.is_gone() && !client.is_late() {
                 overlay = false;
+                // A question that is never answered leaves the odd requests their time.
+                let deadline_us = client.deadline_us;
+                let own_us = client.now_us().saturating_add(micros(self.left() / 3));
+                client.deadline_us = deadline_us.min(own_us);
                 let told =
                     overlay::probe(&mut client, site, edges.initialized, bounds.budget).await;
+                client.deadline_us = deadline_us;
                 match told {
                     Ok(overlay) => self.part.measured.overlay = Some(overlay),
                     Err(why) => self.part.remarks.push(format!("overlay: {why}")),
@@ -484,8 +534,11 @@ impl Work<'_> {
                 let Some(name) = names.next() else {
                     break;
                 };
+                if !edges.can(name) {
+                    continue;
+                }
                 let Some(edge) = edges.one(&mut client, name).await else {
-                    self.not_reached.push(name);
+                    self.leave_out([name]);
                     break;
                 };
                 let alive = edge.alive;
@@ -508,25 +561,56 @@ impl Work<'_> {
                 let departure = client::Departure { left, ..departure };
                 self.part.measured.ends.push(ending(HANG_UP, &departure));
             }
-            if !ready || late || died > 3 {
+            if !ready || late || died > MOST_DEATHS {
                 break;
             }
         }
         if overlay {
-            self.not_reached.push("overlay");
+            self.leave_out(["overlay"]);
         }
-        self.not_reached.extend(names);
+        self.leave_out(names);
+        self.without_a_place();
+    }
+
+    /// Says what was not tried since no operation is advertised.
+    fn without_a_place(&mut self) {
+        let has = |name: &&&str| {
+            self.part
+                .measured
+                .edges
+                .iter()
+                .any(|edge| edge.name == **name)
+        };
+        let first = edges::ALL.iter().find(has);
+        if first.is_some_and(|name| !edges::OF_A_PLACE.contains(name)) {
+            let names = edges::OF_A_PLACE.join(", ");
+            let said = format!("edges: no operation is advertised, so not tried: overlay, {names}");
+            self.part.remarks.push(said);
+        }
+    }
+
+    /// Notes what there was no time for.
+    fn leave_out(&mut self, names: impl IntoIterator<Item = &'static str>) {
+        let time = self.time;
+        let left_out = names.into_iter().map(|name| (name, time));
+        self.not_reached.extend(left_out);
     }
 
     fn conclude(&mut self) {
-        if !self.not_reached.is_empty() {
-            let why = if self.is_over() {
-                "interrupted".to_owned()
+        let more = if LONGEST > self.bench.budget * BUDGETS {
+            "; a larger --budget gives more time"
+        } else {
+            ""
+        };
+        for parts in self.not_reached.chunk_by(|one, other| one.1 == other.1) {
+            let names: Vec<&str> = parts.iter().map(|(name, _)| *name).collect();
+            let names = names.join(", ");
+            let said = if self.is_over() {
+                format!("not measured, since interrupted: {names}")
             } else {
-                format!("{} were over", dsh_reports::duration(micros(self.whole)))
+                let time = dsh_reports::duration(micros(parts[0].1));
+                format!("not measured, since the {time} for it were over{more}: {names}")
             };
-            let names = self.not_reached.join(", ");
-            let said = format!("not measured, since {why}: {names}");
             self.part.remarks.push(said);
         }
     }

@@ -47,6 +47,8 @@ pub(crate) enum Answer {
     Other(String),
     /// The server's process ended, or its output could not be read on.
     Died(String),
+    /// What the server wrote could not be read on, or is longer than the host takes: how.
+    Unread(String),
     /// The budget ended before anything came.
     Silent,
     /// The host refused to ask: what it needs is not advertised.
@@ -59,8 +61,18 @@ impl Answer {
             Self::Right => "right".to_owned(),
             Self::Other(name) => name.clone(),
             Self::Died(_) => "the server died".to_owned(),
+            Self::Unread(_) => "unreadable".to_owned(),
             Self::Silent => "no answer".to_owned(),
             Self::Refused(_) => "refused".to_owned(),
+        }
+    }
+
+    /// The same to a question of which the right answer is known, or not: then nothing more can be
+    /// said than that there was an answer.
+    pub(crate) fn name_where(&self, known: bool) -> String {
+        match self {
+            Self::Right if !known => "answered".to_owned(),
+            _ => self.name(),
         }
     }
 }
@@ -86,6 +98,8 @@ pub(crate) enum End {
     Budget,
     /// The server died again and again, or before it was initialized.
     Died(String),
+    /// What it wrote could not be read on, again and again.
+    Unread(String),
     /// The host refused to ask.
     Refused(String),
 }
@@ -94,6 +108,8 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct Track {
     label: String,
+    /// Whether the right answer is known.
+    known: bool,
     left: Duration,
     began_us: Option<u64>,
     first_asked_us: Option<u64>,
@@ -111,6 +127,7 @@ impl Track {
     pub(crate) fn new(label: impl Into<String>, budget: Duration) -> Self {
         Self {
             label: label.into(),
+            known: true,
             left: budget,
             began_us: None,
             first_asked_us: None,
@@ -123,6 +140,26 @@ impl Track {
             last: None,
             end: None,
         }
+    }
+
+    /// The same question, to be asked anew.
+    pub(crate) fn anew(&self, budget: Duration) -> Self {
+        Self {
+            known: self.known,
+            ..Self::new(self.label.clone(), budget)
+        }
+    }
+
+    /// The same of a question without a known answer: what counts as right is an answer that does
+    /// not change, and none is told to be right.
+    pub(crate) fn unknown(mut self) -> Self {
+        self.known = false;
+        self
+    }
+
+    /// Whether the right answer is known.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known
     }
 
     pub(crate) fn end(&self) -> Option<&End> {
@@ -199,11 +236,14 @@ impl Track {
                 self.running = 0;
                 self.deaths = 0;
             }
-            Answer::Died(how) => {
+            Answer::Died(how) | Answer::Unread(how) => {
                 self.running = 0;
                 self.deaths += 1;
                 if self.deaths >= DEATHS {
-                    self.stop(End::Died(how.clone()));
+                    self.stop(match &reply.answer {
+                        Answer::Unread(_) => End::Unread(how.clone()),
+                        _ => End::Died(how.clone()),
+                    });
                 }
             }
             Answer::Silent => self.stop(End::Budget),
@@ -213,7 +253,7 @@ impl Track {
     }
 
     fn hear(&mut self, since: u64, reply: &Reply) {
-        let answer = reply.answer.name();
+        let answer = reply.answer.name_where(self.known);
         match self.heard.last_mut() {
             Some(last) if last.answer == answer => {
                 last.times += 1;

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use crate::evidence::TERMINATE;
+use crate::evidence::{TERMINATE, UNREAD};
 use crate::started::Started;
 use async_trait::async_trait;
 use dsh_harness::kernel::{Cancel, ExecutionWorld};
@@ -99,6 +99,9 @@ impl Subprocess for RecordingSubprocess {
                     inner: child.io.stdout,
                     tap: tap(Direction::ToClient),
                     order,
+                    recorder: self.recorder.clone(),
+                    process,
+                    ended: false,
                 }),
             },
             control: Arc::new(RecordingControl {
@@ -176,6 +179,10 @@ struct TappedRead {
     inner: Box<dyn AsyncRead + Send + Unpin>,
     tap: Tap,
     order: Order,
+    recorder: Recorder,
+    process: u32,
+    /// Whether the stream was read to its end.
+    ended: bool,
 }
 
 impl AsyncRead for TappedRead {
@@ -191,6 +198,7 @@ impl AsyncRead for TappedRead {
         let _order = this.order.lock().unwrap_or_else(PoisonError::into_inner);
         let read = &buf.filled()[before..];
         if read.is_empty() && room {
+            this.ended = true;
             this.tap.end();
         } else {
             this.tap.bytes(read);
@@ -201,6 +209,12 @@ impl AsyncRead for TappedRead {
 
 impl Drop for TappedRead {
     fn drop(&mut self) {
+        if !self.ended {
+            self.recorder.emit(
+                Some(self.process),
+                EventBody::note(UNREAD, "nothing more of its stdout is read"),
+            );
+        }
         self.tap.end();
     }
 }

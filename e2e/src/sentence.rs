@@ -12,11 +12,13 @@ const SLOW_US: u64 = 1_000_000;
 const SHOWN: usize = 4;
 
 /// The sentence of a start. `operations` count from the start of the process, and `signals` are what
-/// the server sent that could tell when it is ready; none where nobody listened for any.
+/// the server sent that could tell when it is ready; none where nobody listened for any. `known` says
+/// whether the right answers are: else no answer is told to be right, or false.
 pub(crate) fn of_start(
     kind: StartKind,
     operations: &[OperationTimeline],
     signals: Option<&[Signal]>,
+    known: bool,
 ) -> String {
     let start = match kind {
         StartKind::Cold => "a cold start",
@@ -31,7 +33,8 @@ pub(crate) fn of_start(
     if right.is_empty() {
         let came =
             answers(&never).map_or_else(String::new, |came| format!(": what came was {came}"));
-        return format!("No question was answered rightly in {start}{came}.");
+        let how = if known { " rightly" } else { "" };
+        return format!("No question was answered{how} in {start}{came}.");
     }
     let mut text = match Falsehood::of(&right) {
         None => {
@@ -45,23 +48,40 @@ pub(crate) fn of_start(
                     ", but a first answer takes up to {}: a shorter timeout gets none",
                     duration(slowest)
                 ),
-                _ => ": there is no need to wait".to_owned(),
+                _ if known => ": there is no need to wait".to_owned(),
+                _ => String::new(),
             };
-            format!("Right from the first question on in {start}{which}{ending}.")
+            if known {
+                format!("Right from the first question on in {start}{which}{ending}.")
+            } else {
+                format!(
+                    "Answered from the first question on in {start}{which}{ending}; whether \
+                     rightly is not known."
+                )
+            }
         }
         Some(seen) => format!(
             "A client that does not wait in {start} sees {} of {} ({}){}.",
             duration(seen.until_us.saturating_sub(seen.since_us)),
             seen.answers,
             seen.operations,
-            signals.map_or_else(String::new, |signals| told_by(signals, seen.until_us))
+            signals.map_or_else(String::new, |signals| told_by(
+                signals,
+                seen.until_us,
+                known
+            ))
         ),
     };
     if let Some(came) = answers(&never) {
         let _ = write!(
             text,
-            " Waiting does not help {}: what came was {came}, and never the right answer.",
-            names(&never, " and ")
+            " Waiting does not help {}: what came was {came}, and never {}.",
+            names(&never, " and "),
+            if known {
+                "the right answer"
+            } else {
+                "a result"
+            }
         );
     }
     let unsteady: Vec<&OperationTimeline> = right
@@ -69,11 +89,18 @@ pub(crate) fn of_start(
         .filter(|timeline| was_wrong_again(timeline))
         .collect();
     if !unsteady.is_empty() {
-        let _ = write!(
-            text,
-            " One right answer is not enough: {} was wrong again after it.",
-            names(&unsteady, " and ")
-        );
+        let names = names(&unsteady, " and ");
+        let _ = if known {
+            write!(
+                text,
+                " One right answer is not enough: {names} was wrong again after it."
+            )
+        } else {
+            write!(
+                text,
+                " One answer is not enough: {names} was answered otherwise after it."
+            )
+        };
     }
     text
 }
@@ -168,6 +195,7 @@ fn plain(answer: &str) -> &str {
         "wrong place" => "wrong places",
         partial if partial.starts_with("partial") => "partial answers",
         "no answer" => "silence",
+        "another answer" => "answers that change",
         "the server died" => "deaths",
         other => other,
     }
@@ -182,7 +210,7 @@ fn means_ready(name: &str) -> bool {
 }
 
 /// Whether something the server sends tells when that is over.
-fn told_by(signals: &[Signal], until_us: u64) -> String {
+fn told_by(signals: &[Signal], until_us: u64, known: bool) -> String {
     let told = |held| {
         let mut signals = signals.iter().filter(|signal| means_ready(&signal.name));
         signals.find(|signal| signal.held == Some(held))
@@ -191,16 +219,23 @@ fn told_by(signals: &[Signal], until_us: u64) -> String {
         let late = signal.at_us > until_us.saturating_mul(3).saturating_add(1_000_000);
         let how = if late { ", though late," } else { "" };
         return format!(
-            "; {} is true{how} at {}: every answer after it was right",
+            "; {} is true{how} at {}: every {} after it was {}",
             signal.name,
-            duration(signal.at_us)
+            duration(signal.at_us),
+            if known { "answer" } else { "question" },
+            if known { "right" } else { "answered" },
         );
     }
     if let Some(signal) = told(false) {
         return format!(
-            "; {} at {} is no sign of the end: wrong answers came after it",
+            "; {} at {} is no sign of the end: {}",
             signal.name,
-            duration(signal.at_us)
+            duration(signal.at_us),
+            if known {
+                "wrong answers came after it"
+            } else {
+                "not every question after it was answered"
+            },
         );
     }
     "; nothing it sends says when that is over".to_owned()
@@ -223,7 +258,12 @@ mod tests {
 
     #[test]
     fn a_server_that_is_right_at_once_needs_no_wait() {
-        let told = of_start(WARM, &[timeline("hover", &[("right", 5, 9)])], Some(&[]));
+        let told = of_start(
+            WARM,
+            &[timeline("hover", &[("right", 5, 9)])],
+            Some(&[]),
+            true,
+        );
         assert_eq!(
             told,
             "Right from the first question on in a warm start: there is no need to wait."
@@ -232,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_first_answer_that_takes_long_is_told() {
-        let told = |timeline| of_start(WARM, &[timeline], None);
+        let told = |timeline| of_start(WARM, &[timeline], None, true);
         let slow = timeline("hover", &[("right", 5_600_000, 6_000_000)]);
         let said = "Right from the first question on in a warm start, but a first answer takes up \
                     to 5.6 s: a shorter timeout gets none.";
@@ -247,7 +287,7 @@ mod tests {
                 ..timeline("goToDefinition", &[("right", 5_600_000, 6_000_000)])
             },
         ];
-        let told = of_start(WARM, &operations, None);
+        let told = of_start(WARM, &operations, None, true);
         assert!(told.ends_with("there is no need to wait."), "{told}");
     }
 
@@ -260,7 +300,7 @@ mod tests {
                 &[("[]", 0, 900_000), ("right", 2_100_000, 3)],
             ),
         ];
-        let told = |signals: &[Signal]| of_start(StartKind::Cold, &operations, Some(signals));
+        let told = |signals: &[Signal]| of_start(StartKind::Cold, &operations, Some(signals), true);
         assert_eq!(
             told(&[]),
             "A client that does not wait in a cold start sees 2.1 s of false empty lists and false \
@@ -268,7 +308,7 @@ mod tests {
         );
         // Who did not listen for signals says nothing of them.
         assert_eq!(
-            of_start(StartKind::Cold, &operations, None),
+            of_start(StartKind::Cold, &operations, None, true),
             "A client that does not wait in a cold start sees 2.1 s of false empty lists and false \
              nulls (hover, goToDefinition)."
         );
@@ -294,7 +334,7 @@ mod tests {
             ("right", 22_100_000, 22_200_000),
         ];
         assert_eq!(
-            of_start(StartKind::Cold, &[timeline("hover", &heard)], None),
+            of_start(StartKind::Cold, &[timeline("hover", &heard)], None, true),
             "A client that does not wait in a cold start sees 1.1 s of error -32801 (hover). One \
              right answer is not enough: hover was wrong again after it."
         );
@@ -306,25 +346,83 @@ mod tests {
         let never = timeline("findReferences", &[("partial 3/6", 5, 60_000_000)]);
         let right = timeline("hover", &[("right", 5, 9)]);
         assert_eq!(
-            of_start(WARM, &[right, never.clone()], Some(&[])),
+            of_start(WARM, &[right, never.clone()], Some(&[]), true),
             "Right from the first question on in a warm start (hover): there is no need to wait. \
              Waiting does not help findReferences: what came was partial answers, and never the \
              right answer."
         );
         let wrong = timeline("hover", &[("[]", 5, 80_000), ("right", 90_005, 95_000)]);
-        let told = of_start(WARM, &[wrong, never], None);
+        let told = of_start(WARM, &[wrong, never], None, true);
         assert!(
             told.contains("sees 90 ms of false empty lists (hover)."),
             "{told}"
         );
-        let told = of_start(WARM, &[timeline("hover", &[("no answer", 5, 10)])], None);
+        let told = of_start(
+            WARM,
+            &[timeline("hover", &[("no answer", 5, 10)])],
+            None,
+            true,
+        );
         assert_eq!(
             told,
             "No question was answered rightly in a warm start: what came was silence."
         );
         assert_eq!(
-            of_start(WARM, &[], Some(&[])),
+            of_start(WARM, &[], Some(&[]), true),
             "Nothing could be asked in a warm start."
         );
+    }
+
+    /// Where no right answer is known, none is told to be right or false.
+    #[test]
+    fn without_known_answers_only_what_came_is_told() {
+        let answered = |from, until| ("answered", from, until);
+        let timeline = |operation, heard: &[(&str, u64, u64)]| {
+            let mut told = timeline(operation, heard);
+            for heard in &mut told.heard {
+                heard.right = heard.answer == "answered";
+            }
+            let mut heard = told.heard.iter();
+            told.first_right_us = heard.find(|heard| heard.right).map(|heard| heard.from_us);
+            told
+        };
+        let told = |operations: &[OperationTimeline], signals: &[Signal]| {
+            of_start(WARM, operations, Some(signals), false)
+        };
+        assert_eq!(
+            told(&[timeline("hover", &[answered(5, 9)])], &[]),
+            "Answered from the first question on in a warm start; whether rightly is not known."
+        );
+        let error = ("error -32801", 5, 1_000_000);
+        let late = timeline("hover", &[error, answered(2_000_005, 2_100_000)]);
+        let signals = [signal(Some(true), 2_000_000)];
+        assert_eq!(
+            told(std::slice::from_ref(&late), &signals),
+            "A client that does not wait in a warm start sees 2.0 s of error -32801 (hover); \
+             x/ready is true at 2.0 s: every question after it was answered."
+        );
+        let signals = [signal(Some(false), 40)];
+        let changing = ("another answer", 2_200_000, 2_300_000);
+        let never = timeline("findReferences", &[error]);
+        let operations = [
+            timeline("hover", &[error, answered(2_000_005, 2_100_000), changing]),
+            never.clone(),
+        ];
+        let all = told(&operations, &signals);
+        for part in [
+            "x/ready at 40 µs is no sign of the end: not every question after it was answered",
+            "what came was error -32801, and never a result",
+            "One answer is not enough: hover was answered otherwise after it.",
+        ] {
+            assert!(all.contains(part), "{all}");
+        }
+        let none = told(&[never], &[]);
+        assert_eq!(
+            none,
+            "No question was answered in a warm start: what came was error -32801."
+        );
+        for text in [all, none] {
+            assert!(!text.contains("right") && !text.contains("wrong"), "{text}");
+        }
     }
 }

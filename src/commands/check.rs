@@ -112,7 +112,7 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
     /// Measure the server without the host too: readiness, ways of a client, ends, odd requests
     ///
-    /// It takes about a minute at most, in a workspace of its own. With `only`, nothing is judged.
+    /// It takes a minute and a half at most, in a workspace of its own. With `only`, nothing is judged.
     #[arg(long, value_enum, value_name = "WHETHER", default_value = "yes")]
     measure: Measure,
     /// Keep the temporary workspaces and the transcripts
@@ -266,6 +266,7 @@ impl Checker {
             temporary: folder.path().to_owned(),
             reproduce,
             measure: self.args.measure.into(),
+            trial: false,
         };
         let (cancel, stop) = (&limit.cancel, &self.interruption.stop);
         let watch = |step: Step| line.say(&said(step));

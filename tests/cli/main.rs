@@ -25,3 +25,4 @@ mod run;
 mod support;
 mod tamper;
 mod tap;
+mod truth;

@@ -48,6 +48,7 @@ fn prepared(server: &FakeServer) -> (Target, CheckOptions, tempfile::TempDir) {
         temporary: temporary.path().to_owned(),
         reproduce: "dsh-conform check".to_owned(),
         measure: Measuring::No,
+        trial: false,
     };
     (target, options, temporary)
 }

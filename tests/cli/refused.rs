@@ -37,6 +37,46 @@ fn a_place_that_cannot_be_asked_at_is_refused() {
 }
 
 #[test]
+fn a_place_past_an_end_is_refused_with_where_the_end_is() {
+    let desk = Desk::new();
+    let folder = desk.path().join("w");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("a.x"), "one 😀\r\ntwo\n").unwrap();
+    std::fs::write(folder.join("b.x"), "one").unwrap();
+    std::fs::write(folder.join("mac.x"), "one\rtwo").unwrap();
+    std::fs::write(folder.join("empty.x"), "").unwrap();
+    for (at, why) in [
+        (
+            "a.x:4:1",
+            "there is no line 4 in a.x, which ends at 3:1; give a place up to there",
+        ),
+        ("a.x:4294967295:1", "there is no line 4294967295 in a.x"),
+        (
+            "a.x:1:8",
+            "line 1 of a.x has 6 UTF-16 code units; give a column from 1 to 7",
+        ),
+        (
+            "a.x:3:2",
+            "line 3 of a.x has 0 UTF-16 code units; give a column from 1 to 1",
+        ),
+        ("b.x:2:1", "there is no line 2 in b.x, which ends at 1:4"),
+        (
+            "empty.x:2:1",
+            "there is no line 2 in empty.x, which ends at 1:1",
+        ),
+        ("c.x:1:1", "there is no file c.x in"),
+    ] {
+        refused(&desk, "w", Some(at), why);
+    }
+    // The end itself is a place.
+    for at in ["mac.x:2:4", "a.x:1:7", "a.x:3:1", "b.x:1:4", "empty.x:1:1"] {
+        let args = ["check", "--command", "no-such-program", "--ext", ".x=x"];
+        let place = ["--workspace", "w", "--at", at];
+        desk.run(&[&args[..], &place].concat()).ended(3);
+    }
+}
+
+#[test]
 fn a_workspace_that_is_no_folder_is_refused() {
     let desk = Desk::new();
     std::fs::write(desk.path().join("file"), "").unwrap();

@@ -51,6 +51,7 @@ async fn qualify(server: &FakeServer, given: impl FnOnce(&mut Target)) -> Checke
         reproduce: "dsh-conform check".to_owned(),
         rounds: 3,
         measure: Measuring::No,
+        trial: false,
     };
     let ground = Ground::Sample(samples::sample("fake").unwrap());
     let checked = dsh_e2e::qualify(

@@ -180,6 +180,7 @@ fn begin(second: &Second<'_>, subject: &Subject<'_>, kind: CyclesKind, planned: 
         kind,
         operation: subject.question().operation,
         place: subject.place(),
+        known: subject.question().known.is_some(),
         planned,
         bound: bound(second.budget),
         made: Vec::new(),

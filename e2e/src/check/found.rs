@@ -32,7 +32,10 @@ impl Check<'_> {
                     .collect(),
             });
             for (operation, track) in &tracks {
-                if matches!(track.end(), Some(End::Budget | End::Died(_))) {
+                if matches!(
+                    track.end(),
+                    Some(End::Budget | End::Died(_) | End::Unread(_))
+                ) {
                     unanswered.push(*operation);
                 }
             }

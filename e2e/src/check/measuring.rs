@@ -52,6 +52,8 @@ impl Check<'_> {
             limits: self.limits(),
             budget: self.options.budget,
             cold_is_known: run.measured.as_ref().is_some_and(cold),
+            in_vain: !run.operations.is_empty()
+                && (run.operations.iter()).all(|known| known.first_right_us.is_none()),
             watch: &watch,
         };
         let part = raw::measure(bench).await;

@@ -101,7 +101,7 @@ pub(super) fn at_all(places: &[At], budget: Duration) -> (Vec<Asked>, Vec<Questi
                 place: place.to_string(),
                 expected: "any answer of legal shape".to_owned(),
                 reopened: None,
-                track: Track::new(label.clone(), budget),
+                track: Track::new(label.clone(), budget).unknown(),
                 label,
             };
             (asked, at(operation, place))
@@ -127,6 +127,9 @@ pub(super) fn remark(operation: Operation, reply: &Reply, budget: Duration) -> O
             budget.as_secs_f64()
         )),
         Answer::Died(how) => Some(format!("the server died on {operation}: {how}")),
+        Answer::Unread(how) => Some(format!(
+            "the answer to {operation} could not be read: {how}"
+        )),
         Answer::Other(name) => Some(match &reply.detail {
             Some(detail) => format!("{operation} was answered with {name}: {detail}"),
             None => format!("{operation} was answered with {name}"),

@@ -7,7 +7,7 @@ use dsh_scenarios::{Clause, Clauses, Profile};
 use dsh_transcript::{Direction, EventBody, View};
 
 use super::Check;
-use crate::judge::{Knowledge, Observed};
+use crate::judge::{Knowledge, Observed, said_something};
 use crate::measure;
 use crate::probes::{Probe, probe_of};
 use crate::time::millis;
@@ -42,8 +42,19 @@ pub(super) fn assemble(
     }
     let mut remarks = check.target.remarks.clone();
     remarks.extend(check.place.remark());
-    if seen.knowledge == Knowledge::Shape {
-        let said = "Answers were judged for shape: what is right at these places is not known.";
+    if seen.knowledge == Knowledge::Shape
+        && seen
+            .questions
+            .iter()
+            .any(|asked| asked.track.last().is_some())
+    {
+        let said = if said_something(seen.events) {
+            "Answers were judged for shape: what is right at these places is not known."
+        } else {
+            "No answer at the places of --at said anything, so nothing is known of the server but \
+             that it keeps the protocol. Give a place with a name on it, in a workspace that the \
+             server understands, or the settings it needs (see --catalogue)."
+        };
         remarks.push(said.to_owned());
     }
     remarks.extend(told.remarks.iter().cloned());

@@ -14,7 +14,7 @@ use super::{Check, Findings, Step, cycles, disturb, is_settled, questions};
 use crate::ask::{self, Question, Seam};
 use crate::judge::Asked;
 use crate::probes::Phase;
-use crate::readiness::{End, Track};
+use crate::readiness::End;
 use crate::samples::{LaidOut, Operation, Sample};
 use crate::snapshot::Snapshot;
 
@@ -76,7 +76,7 @@ impl<'a> Subject<'a> {
     /// The question, not yet asked.
     pub(super) fn anew(&self, budget: Duration) -> Asked {
         let mut asked = self.asked.clone();
-        asked.track = Track::new(asked.label.clone(), budget);
+        asked.track = asked.track.anew(budget);
         asked
     }
 }
@@ -197,7 +197,7 @@ impl Check<'_> {
             extensions: &self.target.extensions,
         };
         let subjects = self.subjects(place, findings);
-        let subject = match self.warm(&second, subjects).await {
+        let subject = match self.warm(&second, subjects, place).await {
             Ok(subject) => subject,
             Err(reason) => {
                 findings.life.absent = Some(reason);
@@ -297,6 +297,7 @@ impl Check<'_> {
         &self,
         second: &Second<'_>,
         subjects: Vec<Subject<'b>>,
+        place: &Place<'_>,
     ) -> Result<Subject<'b>, String> {
         for mut subject in subjects {
             (self.watch)(Step::StartingAgain(subject.asked.operation));
@@ -312,7 +313,7 @@ impl Check<'_> {
                 break;
             }
         }
-        Err("no question was answered right, so there was none to go on with".to_owned())
+        Err(super::none_to_go_on_with(place).to_owned())
     }
 }
 

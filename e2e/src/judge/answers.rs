@@ -2,13 +2,17 @@
 
 use dsh_reports::{Case, Evidence, Verdict, duration};
 use dsh_transcript::{Direction, Event, EventBody, Exchange, View};
+use serde_json::Value;
 
 use super::handshake::{advertised, method, provider, sync_is_compatible, with_answer};
-use super::{Asked, Knowledge, Observed};
+use super::{Asked, Knowledge, Observed, said_something, unknown};
 use crate::probes::Probe;
 use crate::readiness::{Answer, End};
 use crate::samples::Operation;
 use crate::shape;
+
+/// The setting of the host that bounds one message.
+pub(super) const MESSAGE_BOUND: &str = "maxMessageBytes";
 
 /// QUA-4: one case an operation, or a question where an operation has several.
 pub(super) fn known(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
@@ -24,19 +28,39 @@ pub(super) fn known(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
         let case = probe.missed("none of the four operations is advertised", expected);
         return vec![with_answer(seen, case)];
     }
-    if seen.knowledge == Knowledge::Nothing {
-        let said = "no position is known; give --at FILE:LINE:COL";
-        return vec![probe.case(Verdict::NotApplicable, said)];
+    let mut cases = match seen.knowledge {
+        Knowledge::Known | Knowledge::Shape => each(probe, seen, &result),
+        Knowledge::Nothing | Knowledge::Found => unknown::unanswered(probe, seen, &result),
+    };
+    let crash = unknown::crashed(probe, seen);
+    cases.extend(crash.filter(|_| cases.iter().all(|case| case.verdict != Verdict::Crash)));
+    let nothing = seen.knowledge == Knowledge::Shape && !said_something(seen.events);
+    for case in &mut cases {
+        if nothing && case.verdict == Verdict::Pass {
+            case.verdict = Verdict::NotApplicable;
+            case.message = format!(
+                "{}, like every answer there: what knows nothing answers alike",
+                case.message
+            );
+        }
     }
-    if seen.knowledge == Knowledge::Found {
-        let said = "what is right at the places that were found is not known; give --at \
-                    FILE:LINE:COL";
-        return vec![probe.case(Verdict::NotApplicable, said)];
+    if cases.is_empty() {
+        let said = if seen.knowledge == Knowledge::Found {
+            "what is right at the places that were found is not known; give --at FILE:LINE:COL"
+        } else {
+            "no position is known; give --at FILE:LINE:COL"
+        };
+        cases.push(probe.case(Verdict::NotApplicable, said));
     }
+    cases
+}
+
+/// The cases of each operation.
+fn each(probe: &Probe, seen: &Observed<'_>, result: &Value) -> Vec<Case> {
     Operation::ALL
         .into_iter()
         .flat_map(|operation| {
-            if advertised(&result, operation) {
+            if advertised(result, operation) {
                 asked(probe, seen, operation)
             } else {
                 let said = format!("{} is not advertised", provider(operation));
@@ -79,7 +103,7 @@ pub(super) fn labelled(mut case: Case, label: &str) -> Case {
 /// The case of one question; none if the run was interrupted before it was decided.
 fn answered(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
     let track = &asked.track;
-    let budget = duration(seen.budget_us);
+    let budget = seen.budget();
     let mut case = match track.end()? {
         End::Stable => {
             let mut case = probe.case(Verdict::Pass, shape_of(seen, asked));
@@ -88,6 +112,7 @@ fn answered(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
         }
         End::Budget => probe.case(Verdict::Timeout, unfinished(asked, &budget)),
         End::Died(how) => probe.case(Verdict::Crash, format!("the server died: {how}")),
+        End::Unread(how) => probe.missed(unread(how), ""),
         End::Refused(why) => probe.case(Verdict::HarnessError, format!("not asked: {why}")),
     };
     case.expected = Some(match seen.knowledge {
@@ -114,12 +139,17 @@ fn unfinished(asked: &Asked, budget: &str) -> String {
         track.last().map(|reply| &reply.answer),
         track.first_right_us(),
     ) {
-        (Some(Answer::Silent), None) => format!("no answer: the budget of {budget} ended"),
-        (_, Some(first)) => format!(
-            "right after {}, but not three times running when the budget of {budget} ended",
+        (Some(Answer::Silent), None) => format!("no answer: {budget} ended"),
+        (_, Some(first)) if track.is_known() => format!(
+            "right after {}, but not three times running when {budget} ended",
             duration(first)
         ),
-        (_, None) => format!("the budget of {budget} ended before the known answer came"),
+        (_, Some(first)) => format!(
+            "answered after {}, but not the same three times running when {budget} ended",
+            duration(first)
+        ),
+        (_, None) if track.is_known() => format!("{budget} ended before the known answer came"),
+        (_, None) => format!("{budget} ended before a result came"),
     }
 }
 
@@ -220,7 +250,7 @@ fn changed(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
             &asked.label,
         ));
     }
-    let budget = duration(seen.budget_us);
+    let budget = seen.budget();
     let mut case = match end {
         End::Stable => {
             let said = match track.first_wrong() {
@@ -236,16 +266,15 @@ fn changed(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
             case.duration_us = track.last().map(|reply| reply.latency_us);
             return Some(labelled_only_id(case, &asked.label));
         }
-        End::Budget if track.last().map(|reply| &reply.answer) == Some(&Answer::Silent) => probe
-            .case(
-                Verdict::Timeout,
-                format!("no answer: the budget of {budget} ended"),
-            ),
+        End::Budget if track.last().map(|reply| &reply.answer) == Some(&Answer::Silent) => {
+            probe.case(Verdict::Timeout, format!("no answer: {budget} ended"))
+        }
         End::Budget => probe.missed(
-            format!("not answered from the new text when the budget of {budget} ended"),
+            format!("not answered from the new text when {budget} ended"),
             "",
         ),
         End::Died(how) => probe.case(Verdict::Crash, format!("the server died: {how}")),
+        End::Unread(how) => probe.missed(unread(how), ""),
         End::Refused(why) => probe.case(Verdict::HarnessError, format!("not asked: {why}")),
     };
     case.expected = Some(format!(
@@ -259,6 +288,16 @@ fn changed(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
     });
     case.evidence = evidence_of(seen, asked);
     Some(labelled_only_id(case, &asked.label))
+}
+
+/// What to say where the host could not read on: a message may break the protocol, or only be longer
+/// than the host takes, which is a bound of ours and no death of the server.
+pub(super) fn unread(how: &str) -> String {
+    if how.contains(MESSAGE_BOUND) {
+        format!("longer than the host takes, whose bound is {MESSAGE_BOUND}: {how}")
+    } else {
+        format!("what came could not be read: {how}")
+    }
 }
 
 pub(super) fn labelled_only_id(mut case: Case, label: &str) -> Case {

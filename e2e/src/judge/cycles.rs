@@ -46,8 +46,13 @@ pub(super) fn lasting(probe: &Probe, seen: &Observed<'_>) -> Vec<Case> {
 
 fn judged(probe: &Probe, seen: &Observed<'_>, rounds: &Rounds) -> Case {
     let made = rounds.made.len().min(ROUNDS);
+    let answers = if rounds.known {
+        format!("{ROUNDS} right answers")
+    } else {
+        format!("the same answer {ROUNDS} times")
+    };
     let expected = format!(
-        "at {}: {ROUNDS} right answers, the last as fast as the first, in bounded memory",
+        "at {}: {answers}, the last as fast as the first, in bounded memory",
         rounds.place
     );
     let note = |said: String, seq: Option<u64>| {
@@ -72,9 +77,14 @@ fn judged(probe: &Probe, seen: &Observed<'_>, rounds: &Rounds) -> Case {
     }
     if made < ROUNDS && rounds.bound < BOUND {
         let said = format!(
-            "{} in {}, all right; {ROUNDS} take a larger --budget",
+            "{} in {}, all {}; {ROUNDS} take a larger --budget",
             counted(made, "round"),
-            duration(micros(rounds.bound))
+            duration(micros(rounds.bound)),
+            if rounds.known {
+                "right"
+            } else {
+                "with the same answer"
+            }
         );
         return probe.case(Verdict::NotApplicable, said);
     }
@@ -109,10 +119,13 @@ fn judged(probe: &Probe, seen: &Observed<'_>, rounds: &Rounds) -> Case {
         }
         _ => String::new(),
     };
-    let mut case = probe.case(
-        Verdict::Pass,
-        format!("{ROUNDS} × {} right{memory}", rounds.operation),
-    );
+    let how = if rounds.known {
+        "right"
+    } else {
+        "with the same answer"
+    };
+    let said = format!("{ROUNDS} × {} {how}{memory}", rounds.operation);
+    let mut case = probe.case(Verdict::Pass, said);
     case.duration_us = Some(median(&latencies[..ROUNDS]));
     case
 }

@@ -3,7 +3,7 @@
 use dsh_reports::{Case, Verdict, duration};
 
 use super::answers::{
-    evidence_of, evidence_of_first, labelled, labelled_only_id, openable, shape_of,
+    evidence_of, evidence_of_first, labelled, labelled_only_id, openable, shape_of, unread,
 };
 use super::handshake::advertised;
 use super::{Asked, Knowledge, Observed};
@@ -71,6 +71,7 @@ fn one(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<Case> {
             _ => "not answered right three times running".to_owned(),
         },
         End::Died(how) => format!("the server died: {how}"),
+        End::Unread(how) => unread(how),
         End::Refused(why) => {
             let case = probe.case(Verdict::HarnessError, format!("not asked: {why}"));
             return Some(labelled(case, &asked.label));
@@ -151,7 +152,7 @@ fn from_the_first(probe: &Probe, seen: &Observed<'_>, asked: &Asked) -> Option<C
         }
         _ => format!(
             "not every reference, three times running, within {}",
-            duration(seen.budget_us)
+            seen.limit()
         ),
     };
     let expected = format!("in the first answer at {}: {}", asked.place, asked.expected);

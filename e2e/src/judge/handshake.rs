@@ -4,6 +4,7 @@ use dsh_reports::{Case, Verdict};
 use dsh_transcript::{Direction, Event, EventBody, View};
 use serde_json::{Value, json};
 
+use super::answers::MESSAGE_BOUND;
 use super::{Observed, obituary};
 use crate::evidence;
 use crate::probes::Probe;
@@ -58,7 +59,12 @@ pub(super) fn answered(probe: &Probe, seen: &Observed<'_>) -> Case {
             let said = format!("initialize refused with error {}: {message}", error["code"]);
             probe.missed(said, expected)
         }
-        (None, None) => return unanswered(probe, seen, &handshake, expected),
+        (None, None) => {
+            return match seen.too_long() {
+                Some(said) => probe.case(Verdict::Untestable, said),
+                None => unanswered(probe, seen, &handshake, expected),
+            };
+        }
     };
     if let Some(answer) = handshake.answer {
         case.evidence = seen.around(answer.seq);
@@ -95,8 +101,18 @@ fn unanswered(
     expected: &str,
 ) -> Case {
     let view = seen.view();
-    let stray = view.stray(handshake.process, Direction::ToClient).next();
-    let (mut case, seq) = if let Some(stray) = stray {
+    let stray = view
+        .stray(handshake.process, Direction::ToClient)
+        .find(|stray| !evidence::is_cut_by_us(seen.events, stray));
+    let ours = seen
+        .first_failure()
+        .is_some_and(|said| said.contains(MESSAGE_BOUND));
+    let (mut case, seq) = if ours {
+        let said = format!(
+            "the answer to initialize is longer than the host takes, whose bound is {MESSAGE_BOUND}"
+        );
+        (probe.missed(said, expected), handshake.request.seq)
+    } else if let Some(stray) = stray {
         let said = "no answer to initialize: stdout could not be read as frames";
         (probe.missed(said, expected), stray.seq)
     } else if let Some((seq, how)) =
@@ -105,8 +121,7 @@ fn unanswered(
         let said = format!("ended before it answered initialize: {how}");
         (probe.case(Verdict::Crash, said), seq)
     } else {
-        let budget = dsh_reports::duration(seen.budget_us);
-        let said = format!("initialize not answered within {budget}");
+        let said = format!("initialize not answered within {}", seen.limit());
         (probe.case(Verdict::Timeout, said), handshake.request.seq)
     };
     case.expected = Some(expected.to_owned());
@@ -120,13 +135,20 @@ fn unanswered(
 fn died(view: View<'_>, process: u32) -> bool {
     view.of(process)
         .take_while(|event| {
-            !matches!(&event.body, EventBody::Note { kind, .. } if kind == evidence::TERMINATE)
+            !matches!(
+                &event.body,
+                EventBody::Note { kind, .. }
+                    if kind == evidence::TERMINATE || kind == evidence::UNREAD
+            )
         })
         .any(|event| {
             matches!(
                 event.body,
                 EventBody::ProcessEnded { .. }
-                    | EventBody::Closed { direction: Direction::ToClient, .. }
+                    | EventBody::Closed {
+                        direction: Direction::ToClient,
+                        ..
+                    }
             )
         })
 }

@@ -3,7 +3,7 @@
 use dsh_reports::{Case, Verdict, duration};
 use dsh_transcript::{Direction, Event, EventBody, Exchange, Frame, View};
 
-use super::answers::{evidence_of, labelled_only_id};
+use super::answers::{evidence_of, labelled_only_id, unread};
 use super::handshake::advertised;
 use super::{Knowledge, Observed, counted};
 use crate::life::{ChangedOnDisk, GIVEN_UP, Killed};
@@ -167,10 +167,16 @@ fn after_the_kill(probe: &Probe, seen: &Observed<'_>, killed: &Killed) -> Option
         }
         (Some(_), End::Stable, Some(_)) => "its replacement gave another answer".to_owned(),
         (Some(_), End::Budget, _) => format!(
-            "its replacement did not answer right within {}",
-            duration(seen.budget_us)
+            "its replacement did not {} within {}",
+            if track.is_known() {
+                "answer right"
+            } else {
+                "give the same answer"
+            },
+            seen.limit()
         ),
         (Some(_), End::Died(how), _) => format!("its replacement died: {how}"),
+        (Some(_), End::Unread(how), _) => unread(how),
         (Some(_), End::Refused(why), _) => {
             return Some(probe.case(Verdict::HarnessError, format!("not asked: {why}")));
         }
@@ -259,6 +265,7 @@ fn behind_its_back(probe: &Probe, seen: &Observed<'_>, changed: &ChangedOnDisk) 
             None => format!("not seen within {limit}"),
         },
         End::Died(how) => format!("the server died: {how}"),
+        End::Unread(how) => unread(how),
         End::Refused(why) => {
             return label(probe.case(Verdict::HarnessError, format!("not asked: {why}")));
         }

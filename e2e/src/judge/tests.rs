@@ -1,6 +1,7 @@
 //! Each clause seen to hold and seen not to hold, on transcripts made by hand.
 
 mod second;
+mod unknown;
 
 use dsh_reports::Verdict;
 use dsh_transcript::{Member, Termination};

@@ -2,12 +2,12 @@
 
 use dsh_reports::{Case, Evidence, Verdict};
 use dsh_scenarios::monitor::is_question;
-use dsh_transcript::{Direction, Envelope, Event, EventBody, Exchange, Malformed};
+use dsh_transcript::{Direction, Envelope, Event, EventBody, Exchange};
 
 use super::answers::evidence_of;
 use super::handshake::with_answer;
 use super::{Asked, Knowledge, Observed, counted};
-use crate::evidence::{self, TERMINATE, quote};
+use crate::evidence::{self, is_cut_by_us, quote};
 use crate::probes::Probe;
 use crate::readiness::End;
 use crate::shape;
@@ -19,7 +19,7 @@ pub(super) fn purity(probe: &Probe, seen: &Observed<'_>) -> Case {
         _ => false,
     };
     let frames = seen.events.iter().filter(from_server).count();
-    if let Some(impure) = seen.events.iter().find(|event| is_impure(seen, event)) {
+    if let Some(impure) = seen.whole.iter().find(|event| is_impure(seen, event)) {
         let (what, first) = whats_there(seen, impure);
         let mut case = probe.missed(
             format!("something else than frames on stdout: {}", quote(&first)),
@@ -39,20 +39,13 @@ pub(super) fn purity(probe: &Probe, seen: &Observed<'_>) -> Case {
 }
 
 /// Bytes from the server that are no frame, or a frame that is not JSON. A frame that was cut off
-/// because the host ended the process is not the server's doing.
+/// because the process was ended is not the server's doing.
 fn is_impure(seen: &Observed<'_>, event: &Event) -> bool {
     match &event.body {
         EventBody::Stray {
             direction: Direction::ToClient,
-            reason,
             ..
-        } => {
-            let cut_off = matches!(
-                reason,
-                Some(Malformed::EndInHeader { .. } | Malformed::EndInBody { .. })
-            );
-            !(cut_off && ended_by_us(seen, event))
-        }
+        } => !is_cut_by_us(seen.whole, event),
         EventBody::Frame(frame) => {
             frame.direction == Direction::ToClient
                 && matches!(frame.envelope, Envelope::NotJson { .. })
@@ -61,23 +54,13 @@ fn is_impure(seen: &Observed<'_>, event: &Event) -> bool {
     }
 }
 
-fn ended_by_us(seen: &Observed<'_>, event: &Event) -> bool {
-    seen.events
-        .iter()
-        .take_while(|earlier| earlier.seq < event.seq)
-        .any(|earlier| {
-            earlier.process == event.process
-                && matches!(&earlier.body, EventBody::Note { kind, .. } if kind == TERMINATE)
-        })
-}
-
 /// Where the bytes stood and what was wrong with them, and the text that is no frame.
 fn whats_there(seen: &Observed<'_>, impure: &Event) -> (String, String) {
     match &impure.body {
         EventBody::Stray { offset, reason, .. } => {
             // The bytes behind the first unreadable ones belong to the same text.
             let text: String = seen
-                .events
+                .whole
                 .iter()
                 .filter(|event| event.seq >= impure.seq && event.process == impure.process)
                 .filter_map(|event| match &event.body {
@@ -204,10 +187,15 @@ pub(super) fn unconfigured(probe: &Probe, seen: &Observed<'_>) -> Case {
     .filter(|(count, _)| *count > 0)
     .map(|(count, what)| format!("{what} ({count}×)"))
     .collect();
+    let expected = if seen.knowledge == Knowledge::Known {
+        "right answers without settings"
+    } else {
+        "answers without settings"
+    };
     if seen.configured {
         let case = probe.missed(
             "it is given settings, so what it does without them was not seen",
-            "right answers without settings",
+            expected,
         );
         return match first {
             Some(asked) => {
@@ -232,7 +220,7 @@ pub(super) fn unconfigured(probe: &Probe, seen: &Observed<'_>) -> Case {
     if let Some((wrong, _)) = decided().find(|(_, end)| **end != End::Stable) {
         let case = probe.missed(
             format!("{asked}; some answers were not right, settings may be what is missing"),
-            "right answers without settings",
+            expected,
         );
         with_evidence(case, refused_and_wrong(seen, first, wrong))
     } else if decided().next().is_none() {

@@ -32,6 +32,10 @@ pub(crate) struct Ending {
 
 /// A server's life. Every field is what a good server does; a test changes one.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is one thing that a test changes"
+)]
 pub(crate) struct Story {
     pub(crate) initialize: Value,
     /// The members of the answer to `initialize`; none if it never came.
@@ -60,6 +64,8 @@ pub(crate) struct Story {
     pub(crate) sample: Option<&'static Sample>,
     pub(crate) configured: bool,
     pub(crate) rising: bool,
+    /// Whether it is a trial of settings.
+    pub(crate) trial: bool,
 }
 
 impl Default for Story {
@@ -124,6 +130,7 @@ impl Default for Story {
             sample: None,
             configured: false,
             rising: false,
+            trial: false,
         }
     }
 }
@@ -163,6 +170,7 @@ impl Story {
             configured: self.configured,
             rising: self.rising,
             budget_us: 60_000_000,
+            trial: self.trial,
             grace_us: 2_000_000,
         };
         judge(probe_of(clause).unwrap(), &seen)
@@ -178,6 +186,7 @@ impl Story {
 
     pub(crate) fn told(&self) -> Told {
         let mut tape = Tape::default();
+        let known = self.knowledge == Knowledge::Known;
         let (mut questions, mut reopened) = (Vec::new(), Vec::new());
         let (mut columns, mut paths) = (Vec::new(), Vec::new());
         tape.event(EventBody::ProcessStarted {
@@ -198,7 +207,7 @@ impl Story {
             }
             for (operation, answer) in &self.answers {
                 tape.query(*operation, answer.as_ref(), 1);
-                questions.push(asked(*operation, None, &self.came, &mut tape));
+                questions.push(asked(*operation, None, &self.came, known, &mut tape));
             }
             for (came, told) in [
                 (&self.came_columns, &mut columns),
@@ -206,7 +215,7 @@ impl Story {
             ] {
                 if let Some((operation, answer)) = self.answers.first() {
                     tape.query(*operation, answer.as_ref(), 1);
-                    told.push(asked(*operation, None, came, &mut tape));
+                    told.push(asked(*operation, None, came, known, &mut tape));
                 }
             }
             if let Some((operation, version)) = self.reopened {
@@ -220,7 +229,13 @@ impl Story {
                     answer.and_then(|(_, answer)| answer.as_ref()),
                     version,
                 );
-                reopened.push(asked(operation, Some(FILE), &self.came_reopened, &mut tape));
+                reopened.push(asked(
+                    operation,
+                    Some(FILE),
+                    &self.came_reopened,
+                    known,
+                    &mut tape,
+                ));
             }
         }
         self.tell_end(&mut tape);
@@ -286,8 +301,15 @@ impl Story {
     }
 }
 
-fn asked(operation: Operation, reopened: Option<&str>, came: &[Answer], tape: &mut Tape) -> Asked {
-    let mut track = Track::new(operation.name(), std::time::Duration::from_mins(1));
+fn asked(
+    operation: Operation,
+    reopened: Option<&str>,
+    came: &[Answer],
+    known: bool,
+    tape: &mut Tape,
+) -> Asked {
+    let track = Track::new(operation.name(), std::time::Duration::from_mins(1));
+    let mut track = if known { track } else { track.unknown() };
     let last = tape.events.len() as u64;
     for answer in came {
         let now = last * 1_000 + tape.waited_us;

@@ -135,11 +135,13 @@ impl Field for Asker<'_, '_> {
 
 impl Asker<'_, '_> {
     /// Asks each question until it was right once. Those that are not among `enough` are given up
-    /// when all that are were right, after a few rounds.
+    /// when all that are were right, after a few rounds; all of them where none is, unless this way
+    /// `may_help`.
     pub(super) async fn until_right(
         &mut self,
         tracks: &mut [(Operation, Track)],
         enough: &BTreeSet<Operation>,
+        may_help: bool,
     ) {
         let mut pauses = Pauses::default();
         let mut rounds = 0;
@@ -165,7 +167,7 @@ impl Asker<'_, '_> {
                 .map(|(operation, _)| *operation)
                 .filter(|operation| advertised(self.initialized, *operation))
                 .collect();
-            let needed = enough.is_empty() || !open.is_disjoint(enough);
+            let needed = (enough.is_empty() && may_help) || !open.is_disjoint(enough);
             let decided = open.is_empty() || (!needed && rounds >= ONCE_MORE);
             if decided || !self.pause(pauses.next()).await {
                 return;

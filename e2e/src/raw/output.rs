@@ -3,6 +3,8 @@
 use dsh_reports::{Output, StartKind};
 use dsh_transcript::{Direction, Event, EventBody, View};
 
+use crate::evidence::is_cut_by_us;
+
 /// What process `process` wrote from its start to its end.
 pub(super) fn of_process(events: &[Event], process: u32, kind: StartKind) -> Output {
     let mut output = Output {
@@ -14,6 +16,8 @@ pub(super) fn of_process(events: &[Event], process: u32, kind: StartKind) -> Out
     };
     let mut framed = 0;
     let mut stray = 0;
+    // What was cut off by us is neither a frame nor anything else.
+    let mut cut = 0;
     let mut total = None;
     for event in View(events).of(process) {
         match &event.body {
@@ -26,7 +30,13 @@ pub(super) fn of_process(events: &[Event], process: u32, kind: StartKind) -> Out
                 bytes,
                 dropped,
                 ..
-            } => stray += bytes.len() as u64 + dropped,
+            } => {
+                let size = bytes.len() as u64 + dropped;
+                stray += size;
+                if is_cut_by_us(events, event) {
+                    cut += size;
+                }
+            }
             EventBody::Closed {
                 direction: Direction::ToClient,
                 total: passed,
@@ -36,7 +46,7 @@ pub(super) fn of_process(events: &[Event], process: u32, kind: StartKind) -> Out
         }
     }
     output.stdout_bytes = total.unwrap_or(framed + stray);
-    output.stray_bytes = output.stdout_bytes.saturating_sub(framed);
+    output.stray_bytes = output.stdout_bytes.saturating_sub(framed + cut);
     output
 }
 
@@ -82,6 +92,21 @@ mod tests {
         assert_eq!(
             (output.frames, output.stdout_bytes, output.stray_bytes),
             (0, 22, 22)
+        );
+    }
+
+    #[test]
+    fn a_frame_that_we_cut_off_is_not() {
+        let recorder = Recorder::new();
+        let mut into = Tap::new(recorder.clone(), 1, Direction::ToServer);
+        let mut out = Tap::new(recorder.clone(), 1, Direction::ToClient);
+        out.bytes(b"Content-Length: 2\r\n\r\n{}Content-Length: 9\r\n\r\n{");
+        into.end();
+        out.end();
+        let output = of_process(&recorder.events(), 1, StartKind::Cold);
+        assert_eq!(
+            (output.frames, output.stdout_bytes, output.stray_bytes),
+            (1, 45, 0)
         );
     }
 }

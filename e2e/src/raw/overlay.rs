@@ -124,7 +124,8 @@ impl Asking<'_, '_> {
         reopened: &Reopened,
     ) -> (Given, Option<Given>) {
         let mut pauses = Pauses::default();
-        let until_us = self.client.now_us() + micros(PATIENCE);
+        let patient_us = self.client.now_us() + micros(PATIENCE);
+        let until_us = patient_us.min(self.client.deadline_us);
         self.client.open(new);
         let last = loop {
             let params = self.query.params(&new.uri);

@@ -38,6 +38,8 @@ pub(super) struct Seen {
     pub(super) handshake: Handshake,
     /// From the start of the process to the answer to `initialize`.
     pub(super) initialized_us: Option<u64>,
+    /// Whether the right answers are known; else any result counts as one.
+    pub(super) known: bool,
     /// Of each question that could be asked.
     pub(super) tracks: Vec<(Operation, Track)>,
     /// Whether any question was answered, with whatever.
@@ -61,6 +63,7 @@ impl Seen {
         Self {
             handshake,
             initialized_us: None,
+            known: true,
             tracks: Vec::new(),
             answered: false,
             waited_us: 0,
@@ -82,6 +85,11 @@ impl Seen {
         };
         let all = self.tracks.iter().map(|(operation, _)| *operation);
         all.filter(|operation| !wrong(*operation)).collect()
+    }
+
+    /// What was to come, for people.
+    fn wanted(&self) -> &'static str {
+        if self.known { "right answer" } else { "result" }
     }
 
     /// From the start of the process to the first right answer.
@@ -158,7 +166,7 @@ pub(super) fn outcome(
             return (PersonaOutcome::Silent, Some(said));
         }
         if right.is_empty() || !right.is_superset(usual) {
-            let said = format!("in {waited} no right answer to {}", what_came(seen));
+            let said = format!("in {waited} no {} to {}", seen.wanted(), what_came(seen));
             return (PersonaOutcome::Wrong, Some(said));
         }
     }
@@ -181,8 +189,8 @@ pub(super) fn outcome(
         };
         let said = if asked && !right.is_superset(usual) {
             format!(
-                "{said}, so this way makes no difference to it; all the same there was no right \
-                 answer to {}",
+                "{said}, so this way makes no difference to it; all the same there was no {} to {}",
+                seen.wanted(),
                 what_came(seen)
             )
         } else {
@@ -203,7 +211,8 @@ pub(super) fn outcome(
     }
     if asked && right.len() < operations(seen).len() {
         notes.push(format!(
-            "{NO_WORSE}, which gets no right answer there either: {}",
+            "{NO_WORSE}, which gets no {} there either: {}",
+            seen.wanted(),
             what_came(seen)
         ));
     }

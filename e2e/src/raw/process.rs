@@ -30,7 +30,13 @@ pub(super) enum Plan<'p> {
     /// they are asked once more.
     UntilStable,
     /// The first of each operation until it is right, or until those that can be right are.
-    UntilRight(&'p BTreeSet<Operation>),
+    UntilRight {
+        /// Those that come right in the usual way.
+        enough: &'p BTreeSet<Operation>,
+        /// Whether this way may be answered rightly where the usual one is never: only then such an
+        /// answer is waited for.
+        may_help: bool,
+    },
     /// The first question once, whatever comes.
     Once,
 }
@@ -68,6 +74,7 @@ pub(super) async fn run(
     let (initialized, handshake) = shake_hands(&mut client, bounds).await;
     let mut seen = Seen::new(handshake);
     seen.process = client.process;
+    seen.known = site.is_known();
     if let Some(initialized) = &initialized {
         seen.initialized_us = Some(client.now_us().saturating_sub(client.started_us));
         ask_all(&mut client, site, initialized, plan, bounds, &mut seen).await;
@@ -132,24 +139,30 @@ async fn ask_all(
     };
     let queries: Vec<&Query<'_>> = match plan {
         Plan::UntilStable => site.queries.iter().filter(askable).collect(),
-        Plan::UntilRight(_) => site.first_of_each().into_iter().filter(askable).collect(),
+        Plan::UntilRight { .. } => site.first_of_each().into_iter().filter(askable).collect(),
         Plan::Once => site.queries.iter().filter(askable).take(1).collect(),
     };
     let started_us = client.started_us;
     let mut tracks: Vec<(Operation, Track)> = queries
         .iter()
         .map(|query| {
-            let mut track = Track::new(query.label.clone(), bounds.budget);
+            let track = Track::new(query.label.clone(), bounds.budget);
+            let mut track = match query.known {
+                Some(_) => track,
+                None => track.unknown(),
+            };
             track.begin(started_us);
             (query.operation, track)
         })
         .collect();
     let waits = queries.iter().map(|query| match plan {
         Plan::UntilStable => bounds.within / 3,
-        Plan::UntilRight(enough) if enough.is_empty() || enough.contains(&query.operation) => {
+        Plan::UntilRight { enough, may_help }
+            if (enough.is_empty() && may_help) || enough.contains(&query.operation) =>
+        {
             bounds.within / 2
         }
-        Plan::UntilRight(_) => bounds.within / 8,
+        Plan::UntilRight { .. } => bounds.within / 8,
         Plan::Once => bounds.within / 2,
     });
     let waits = Waits::new(waits);
@@ -171,7 +184,9 @@ async fn ask_all(
             ask::rounds(&mut asker, &mut borrowed).await;
             once_more(&mut asker, bounds.budget).await;
         }
-        Plan::UntilRight(enough) => asker.until_right(&mut tracks, enough).await,
+        Plan::UntilRight { enough, may_help } => {
+            asker.until_right(&mut tracks, enough, may_help).await;
+        }
         Plan::Once => {
             if let Some((_, track)) = tracks.first_mut()
                 && let Some(reply) = ask::Field::ask(&mut asker, 0, bounds.budget).await

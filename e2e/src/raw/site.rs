@@ -59,6 +59,11 @@ impl Site<'_> {
             .collect()
     }
 
+    /// Whether the right answers are known.
+    pub(super) fn is_known(&self) -> bool {
+        self.queries.iter().all(|query| query.known.is_some())
+    }
+
     /// A file with the text it has on disk now.
     pub(super) fn document(&self, file: &str) -> Result<Document, String> {
         let path = Path::new(self.root).join(file);

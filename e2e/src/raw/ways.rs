@@ -10,6 +10,8 @@ pub(super) struct Step {
     pub(super) name: &'static str,
     pub(super) summary: &'static str,
     pub(super) about: About,
+    /// Whether it may be answered rightly where the usual way is not.
+    pub(super) may_help: bool,
     pub(super) manner: Manner,
 }
 
@@ -20,6 +22,7 @@ pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
             name: "requests-refused",
             summary: "refuses every request of the server with -32601",
             about: About::Requests,
+            may_help: false,
             manner: Manner {
                 requests: Requests::Refused,
                 ..usual.clone()
@@ -29,6 +32,7 @@ pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
             name: "configuration-empty",
             summary: "answers workspace/configuration with {}",
             about: About::Configuration,
+            may_help: true,
             manner: Manner {
                 configuration: json!({}),
                 ..usual.clone()
@@ -38,6 +42,7 @@ pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
             name: "configuration-announced",
             summary: "sends workspace/didChangeConfiguration right after initialized",
             about: About::Everything,
+            may_help: true,
             manner: Manner {
                 announce: true,
                 ..usual.clone()
@@ -52,6 +57,7 @@ pub(super) fn first(usual: &Manner, fine: bool) -> Vec<Step> {
             name: "configuration-empty-announced",
             summary: "answers workspace/configuration with {}, and announces it after initialized",
             about: About::Everything,
+            may_help: true,
             manner: Manner {
                 configuration: json!({}),
                 announce: true,
@@ -73,6 +79,7 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
             name: "shutdown-params-null",
             summary: "writes shutdown and exit with params null",
             about: About::End,
+            may_help: false,
             manner: Manner {
                 shutdown: Params::Null,
                 ..usual.clone()
@@ -82,6 +89,7 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
             name: "shutdown-params-empty",
             summary: "writes shutdown and exit with params {}",
             about: About::End,
+            may_help: false,
             manner: Manner {
                 shutdown: Params::Empty,
                 ..usual.clone()
@@ -91,6 +99,7 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
             name: "configuration-unsupported",
             summary: "does not announce the capability workspace.configuration",
             about: About::Everything,
+            may_help: false,
             manner: Manner {
                 configurable: false,
                 ..usual.clone()
@@ -100,6 +109,7 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
             name: "requests-unanswered",
             summary: "answers no request of the server",
             about: About::Requests,
+            may_help: false,
             manner: Manner {
                 requests: Requests::Unanswered,
                 ..usual.clone()
@@ -111,6 +121,7 @@ pub(super) fn later(usual: &Manner) -> Vec<Step> {
             name: "configuration-null",
             summary: "answers workspace/configuration with null",
             about: About::Configuration,
+            may_help: false,
             manner: Manner {
                 configuration: Value::Null,
                 ..usual.clone()

@@ -3,11 +3,13 @@
 use serde_json::json;
 
 use crate::model::{Report, Run};
+use crate::outside::{self, visible};
 use crate::words;
 
 /// Renders a report as the JSON of a badge, with the counts of clauses; with several runs, how many
 /// of them conform.
 pub fn render_badge(report: &Report) -> String {
+    let report = &outside::fit(report);
     let good = |run: &&Run| run.conclusion.conforms() && run.stale.is_empty();
     let (label, message, all_good, spotless) = match report.runs.as_slice() {
         [] => (
@@ -25,7 +27,7 @@ pub fn render_badge(report: &Report) -> String {
                 (false, counts) => format!("{} · {counts}", word(run)),
             };
             (
-                run.subject.name.clone(),
+                visible(&run.subject.name),
                 message,
                 good(&run),
                 is_spotless(run),
@@ -52,7 +54,7 @@ pub fn render_badge(report: &Report) -> String {
     let badge = json!({
         "schemaVersion": 1,
         "label": label,
-        "message": message,
+        "message": visible(&message),
         "color": color,
         "isError": !all_good,
     });

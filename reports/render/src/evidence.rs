@@ -4,11 +4,12 @@ use dsh_transcript::{Direction, Envelope, Event, EventBody, Frame, Id, Member};
 use serde_json::Value;
 
 use crate::model::Evidence;
+use crate::outside::{clipped, visible};
 
 /// How many events of the same process stand before and behind the decisive one.
 const BEFORE: usize = 4;
 const BEHIND: usize = 2;
-/// Characters of a body, of stray bytes, of stderr that are quoted.
+/// Columns of a body, of stray bytes, of stderr that are quoted.
 const QUOTED: usize = 72;
 
 /// The event at position `seq` and those around it that concern the same process and are `wanted`.
@@ -259,28 +260,14 @@ pub fn member_names(members: &[Member]) -> String {
 
 /// Text from outside in quotes, on one line, cut.
 pub fn quote(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    let mut chars = text.chars();
-    for c in chars.by_ref().take(QUOTED) {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            c if c.is_control() => quoted.extend(c.escape_default()),
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    if chars.next().is_some() {
-        quoted.push('…');
-    }
-    quoted
+    let shown = clipped(text, QUOTED);
+    // Behind the quotes, since it is not part of what is quoted.
+    let cut = shown.strip_suffix('…').filter(|_| shown != text);
+    let quoted = visible(cut.unwrap_or(&shown)).replace('"', "\\\"");
+    let more = if cut.is_some() { "…" } else { "" };
+    format!("\"{quoted}\"{more}")
 }
 
 fn cut(text: &str) -> String {
-    match text.char_indices().nth(QUOTED + 40) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    clipped(text, QUOTED + 40)
 }

@@ -14,9 +14,9 @@ use crate::ways;
 const TOLD: usize = 6;
 
 /// Name and text of each finding, in the order in which they are shown. A name that is empty goes
-/// on with the one before. Nothing where the server was only judged: what that took is in the
-/// report, and nobody asked for it as a measurement.
-pub(crate) fn of(measured: &Measured) -> Vec<(&'static str, String)> {
+/// on with the one before; `known` says whether the right answers are. Nothing where the server was
+/// only judged: what that took is in the report, and nobody asked for it as a measurement.
+pub(crate) fn of(measured: &Measured, known: bool) -> Vec<(&'static str, String)> {
     let mut found = Vec::new();
     if !measured.goes_beyond() {
         return found;
@@ -39,7 +39,11 @@ pub(crate) fn of(measured: &Measured) -> Vec<(&'static str, String)> {
             (name, start.summary.clone())
         });
     }
-    listed(&mut found, "rounds", measured.cycles.iter().map(rounds));
+    listed(
+        &mut found,
+        "rounds",
+        measured.cycles.iter().map(|cycles| rounds(cycles, known)),
+    );
     if let Some(text) = measured.overlay.as_ref().and_then(overlay) {
         found.push(("overlay", text.to_owned()));
     }
@@ -60,7 +64,7 @@ pub(crate) fn of(measured: &Measured) -> Vec<(&'static str, String)> {
         let ends: Vec<String> = measured.ends.iter().map(ending).collect();
         found.push(("ends", ends.join("; ")));
     }
-    ways(&mut found, &measured.personas);
+    ways(&mut found, &measured.personas, known);
     edges(&mut found, &measured.edges);
     if !measured.written.is_empty() {
         let paths: Vec<&str> = measured.written.iter().map(|w| w.path.as_str()).collect();
@@ -123,7 +127,7 @@ fn listed(
     }
 }
 
-fn rounds(cycles: &Cycles) -> String {
+fn rounds(cycles: &Cycles, known: bool) -> String {
     let what = match cycles.kind {
         CyclesKind::SameText => "of one file",
         CyclesKind::ChangedText => "of one file, its text changed each time",
@@ -140,7 +144,8 @@ fn rounds(cycles: &Cycles) -> String {
         text = format!("{text}; memory {} → {}", bytes(before), bytes(after));
     }
     if cycles.wrong > 0 {
-        text = format!("{text}; {} wrong", cycles.wrong);
+        let how = if known { "wrong" } else { "otherwise" };
+        text = format!("{text}; {} {how}", cycles.wrong);
     }
     if cycles.left_open > 0 {
         text = format!("{text}; {} documents left open", cycles.left_open);
@@ -193,7 +198,7 @@ fn few(names: &[String]) -> String {
     }
 }
 
-fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona]) {
+fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona], known: bool) {
     if personas.is_empty() {
         return;
     }
@@ -204,7 +209,8 @@ fn ways(found: &mut Vec<(&'static str, String)>, personas: &[Persona]) {
     let bad: Vec<String> = bad
         .map(|persona| {
             let outcome = match persona.outcome {
-                PersonaOutcome::Wrong => "does not answer rightly",
+                PersonaOutcome::Wrong if known => "does not answer rightly",
+                PersonaOutcome::Wrong => "does not answer everything",
                 PersonaOutcome::Silent => "is silent",
                 PersonaOutcome::Dead => "dies",
                 PersonaOutcome::DoesNotEnd => "does not end",
@@ -235,7 +241,7 @@ fn edges(found: &mut Vec<(&'static str, String)>, edges: &[Edge]) {
             let behind = if edge.answer == "the server died" {
                 ""
             } else {
-                ", and no right answer behind it"
+                ", and no usual answer behind it"
             };
             match &edge.detail {
                 Some(detail) => format!("{}: {}{behind}: {detail}", edge.name, edge.answer),
@@ -323,7 +329,7 @@ mod tests {
             ],
             ..Measured::default()
         };
-        let told = of(&measured);
+        let told = of(&measured, true);
         let told: Vec<(&str, &str)> = told
             .iter()
             .map(|(name, text)| (*name, text.as_str()))
@@ -359,7 +365,7 @@ mod tests {
             ..Measured::default()
         };
         assert_eq!(
-            of(&measured),
+            of(&measured, true),
             [
                 (
                     "overlay",
@@ -406,7 +412,10 @@ mod tests {
             ],
             ..Measured::default()
         };
-        let told: Vec<String> = of(&measured).into_iter().map(|(_, text)| text).collect();
+        let told: Vec<String> = of(&measured, true)
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect();
         let helps = "What helps: Close its stdin after exit, and end its whole process group when its \
                      time is over.";
         assert_eq!(
@@ -424,7 +433,7 @@ mod tests {
             edges: vec![edge("e", "no answer", false); 9],
             ..Measured::default()
         };
-        let found = of(&measured);
+        let found = of(&measured, true);
         assert_eq!(found.len(), TOLD + 1);
         assert_eq!(found[0].0, "edges");
         assert_eq!(found[1].0, "");
@@ -442,7 +451,7 @@ mod tests {
             ..Measured::default()
         };
         let told = "fine with each of 1 ways of a client".to_owned();
-        assert_eq!(of(&measured), [("ways", told)]);
-        assert_eq!(of(&Measured::default()), []);
+        assert_eq!(of(&measured, true), [("ways", told)]);
+        assert_eq!(of(&Measured::default(), true), []);
     }
 }

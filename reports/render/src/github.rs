@@ -5,14 +5,15 @@
 
 use std::fmt::Write as _;
 
-use crate::layout::visible;
 use crate::model::{Case, Place, Report, Run, RunKind};
+use crate::outside::{self, visible};
 use crate::verdict::Verdict;
 use crate::words;
 
 /// Renders a report as annotations: an error for everything that is red, a warning for a note, and
 /// one notice with the conclusion of each run.
 pub fn render_github(report: &Report) -> String {
+    let report = &outside::fit(report);
     let mut out = String::new();
     if report.runs.is_empty() {
         command(

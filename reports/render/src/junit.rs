@@ -6,8 +6,8 @@ use quick_junit::{
     NonSuccessKind, Property, Report as Document, TestCase, TestCaseStatus, TestSuite,
 };
 
-use crate::layout::visible;
 use crate::model::{Case, Report, Run, RunKind};
+use crate::outside::{self, visible};
 use crate::verdict::Verdict;
 use crate::words;
 
@@ -23,6 +23,7 @@ pub struct JunitError(#[from] quick_junit::SerializeError);
 /// # Errors
 /// [`JunitError`] if the writer refuses; texts are made fit for XML before.
 pub fn render_junit(report: &Report) -> Result<String, JunitError> {
+    let report = &outside::fit(report);
     let mut document = Document::new("dsh-conform");
     let total = report.runs.iter().map(|run| run.duration_us).sum();
     document.set_time(Duration::from_micros(total));

@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
+use crate::outside::visible;
+
 /// The fewest columns that text is broken into.
 const LEAST: usize = 8;
 
@@ -95,28 +97,6 @@ impl Page {
         }
         out
     }
-}
-
-/// `text` with control characters shown as escapes.
-pub(crate) fn visible(text: &str) -> String {
-    if !text.chars().any(is_unsafe) {
-        return text.to_owned();
-    }
-    text.chars()
-        .fold(String::with_capacity(text.len() + 8), |mut out, c| {
-            if is_unsafe(c) {
-                out.extend(c.escape_default());
-            } else {
-                out.push(c);
-            }
-            out
-        })
-}
-
-/// Controls, and the invisible characters that reorder what is shown around them.
-const fn is_unsafe(c: char) -> bool {
-    c.is_ascii_control()
-        || matches!(c, '\u{80}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Breaks `text` into lines of at most `width` columns, at blanks where there are any, inside a

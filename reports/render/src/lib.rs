@@ -19,6 +19,7 @@ mod markdown;
 mod measured;
 mod merge;
 mod model;
+mod outside;
 mod page;
 mod portable;
 mod read;

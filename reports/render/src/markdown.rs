@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use crate::findings;
-use crate::layout::visible;
 use crate::model::{Case, Report, Run, RunKind};
+use crate::outside::{self, visible};
 use crate::summary;
 use crate::text::duration;
 use crate::verdict::Verdict;
@@ -17,6 +17,7 @@ const ROOM: usize = 48_000;
 
 /// Renders a report as Markdown.
 pub fn render_markdown(report: &Report) -> String {
+    let report = &outside::fit(report);
     let mut out = String::new();
     if report.runs.is_empty() {
         let _ = writeln!(out, "{}", words::NO_RUNS);
@@ -112,7 +113,9 @@ fn section(out: &mut String, run: &Run, room: usize) {
 
 /// What was measured beside the clauses, and what helps.
 fn measured(out: &mut String, run: &Run) {
-    let measured = run.measured.as_ref().map(findings::of).unwrap_or_default();
+    let measured = run.measured.as_ref();
+    let measured = measured.map(|measured| findings::of(measured, run.knows_answers()));
+    let measured = measured.unwrap_or_default();
     let remedy = run
         .remedy
         .as_ref()

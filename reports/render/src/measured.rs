@@ -71,6 +71,9 @@ pub(crate) enum Ready<'a> {
 impl<'a> Ready<'a> {
     /// From a cold start that was followed; from what the host was answered where none was.
     pub(crate) fn of(run: &'a Run) -> Self {
+        if !run.knows_answers() {
+            return Self::Unknown;
+        }
         let starts = run.measured.iter().flat_map(|measured| &measured.starts);
         let cold = starts.clone().find(|start| start.kind == StartKind::Cold);
         let operations = cold.map_or(run.operations.as_slice(), |start| &start.operations);
@@ -78,8 +81,7 @@ impl<'a> Ready<'a> {
         for operation in operations.iter().filter(|operation| operation.asked > 0) {
             match steady_us(operation) {
                 Some(at) => last = last.max(Some(at)),
-                None if run.sample.is_some() => return Self::Never(&operation.operation),
-                None => return Self::Unknown,
+                None => return Self::Never(&operation.operation),
             }
         }
         last.map_or(Self::Unknown, Self::After)
@@ -299,7 +301,8 @@ pub struct Edge {
     /// More about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Whether a usual question was answered rightly behind it.
+    /// Whether a usual question was answered behind it as it was before: rightly, where that came at
+    /// all.
     pub alive: bool,
 }
 

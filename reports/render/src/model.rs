@@ -592,6 +592,12 @@ impl Subject {
 }
 
 impl Run {
+    /// Whether the right answers to a server's questions are known: those of a sample are. Else it
+    /// can only be told what was answered, and nothing that it was right.
+    pub const fn knows_answers(&self) -> bool {
+        self.sample.is_some()
+    }
+
     /// A run in which nothing was judged yet.
     pub fn new(subject: Subject) -> Self {
         Self {

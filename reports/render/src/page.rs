@@ -28,6 +28,7 @@ use self::suite::Suite;
 use self::text::{percent, shown};
 use crate::conclusion::Conclusion;
 use crate::model::{Report, Run, RunKind};
+use crate::outside;
 use crate::trajectory::text::{clipped, count};
 use crate::verdict::Verdict;
 use crate::words;
@@ -135,6 +136,7 @@ struct Source<'a> {
 /// # Errors
 /// None in practice: the template writes into memory.
 pub fn render_page(reports: &[Report]) -> Result<String, PageError> {
+    let reports: Vec<Report> = reports.iter().map(outside::fit).collect();
     let mut sources: Vec<Source<'_>> = reports
         .iter()
         .flat_map(|report| report.runs.iter().map(move |run| Source { report, run }))

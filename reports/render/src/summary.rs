@@ -2,11 +2,13 @@
 
 use std::fmt::Write as _;
 
+use unicode_width::UnicodeWidthStr as _;
+
 use crate::conclusion::Conclusion;
-use crate::layout::visible;
 use crate::markdown::code;
 use crate::measured::{CyclesKind, Ready, most_memory};
 use crate::model::{Report, Run, RunKind, SubjectKind};
+use crate::outside::{self, visible};
 use crate::size::bytes;
 use crate::text::duration;
 use crate::verdict::Verdict;
@@ -57,6 +59,7 @@ pub(crate) fn render_headline(report: &Report) -> String {
 /// takes in the middle, how much memory it needed, and what to know. Empty for a report without
 /// servers.
 pub fn render_summary(report: &Report) -> String {
+    let report = &outside::fit(report);
     let mut out = String::new();
     if !is_about_servers(report) {
         return out;
@@ -85,6 +88,7 @@ pub fn render_summary(report: &Report) -> String {
 /// A Markdown table of servers × clauses, with a sign for each verdict; the clauses are those that
 /// any of the runs knows. Empty for a report without servers.
 pub fn render_matrix(report: &Report) -> String {
+    let report = &outside::fit(report);
     let mut out = String::new();
     if !is_about_servers(report) {
         return out;
@@ -129,15 +133,17 @@ pub fn render_matrix(report: &Report) -> String {
 
 /// The same for a terminal: a line a server, with its verdict.
 pub fn render_overview(report: &Report) -> String {
+    let report = &outside::fit(report);
     let name = |run: &Run| visible(&words::subject(&run.subject));
     let names: Vec<String> = report.runs.iter().map(name).collect();
-    let width = names.iter().map(|name| name.chars().count()).max();
+    let width = names.iter().map(|name| name.width()).max();
     let width = width.unwrap_or(0).min(40);
     let mut out = String::new();
     for (run, name) in report.runs.iter().zip(names) {
         let said = visible(&run.conclusion.to_string().replace('\n', " "));
         let room = 78_usize.saturating_sub(width).max(20);
-        let _ = writeln!(out, "{name:<width$}  {}", shortened(&said, room));
+        let gap = " ".repeat(width.saturating_sub(name.width()));
+        let _ = writeln!(out, "{name}{gap}  {}", shortened(&said, room));
     }
     out
 }

@@ -15,6 +15,7 @@ use crate::model::{
     Case, Evidence, OperationTimeline, Origin, Report, Run, RunKind, SkipReason, Subject,
     SubjectKind,
 };
+use crate::outside;
 use crate::summary;
 use crate::verdict::Verdict;
 use crate::words;
@@ -50,6 +51,7 @@ impl Default for TextOptions {
 
 /// Renders a report as text.
 pub fn render_text(report: &Report, options: TextOptions) -> String {
+    let report = &outside::fit(report);
     let mut page = Page::default();
     let width = options.width.max(60);
     if report.runs.is_empty() {
@@ -154,17 +156,20 @@ impl Sheet<'_> {
 
     /// What was measured beside the clauses, and what helps.
     fn measured(&mut self, run: &Run) {
-        let measured = run.measured.as_ref().map(findings::of).unwrap_or_default();
+        let known = run.knows_answers();
+        let measured = run.measured.as_ref();
+        let measured = measured.map(|measured| findings::of(measured, known));
+        let measured = measured.unwrap_or_default();
         let remedy = run
             .remedy
             .as_ref()
             .map(findings::remedy)
             .unwrap_or_default();
-        let known = findings::surprises(&run.surprises);
+        let surprises = findings::surprises(&run.surprises);
         for (title, found) in [
             ("measured", measured),
             ("remedy", remedy),
-            ("known of it", known),
+            ("known of it", surprises),
         ] {
             if found.is_empty() {
                 continue;
@@ -190,7 +195,7 @@ impl Sheet<'_> {
             group = &case.group;
             self.case(shown, case);
             if let Some(timeline) = timeline_of(run, case) {
-                self.timeline(timeline);
+                self.timeline(timeline, run.knows_answers());
             }
         }
     }
@@ -281,8 +286,11 @@ impl Sheet<'_> {
         }
     }
 
-    fn timeline(&mut self, timeline: &OperationTimeline) {
-        for text in wrap(&readiness(timeline), self.width.saturating_sub(MESSAGE + 2)) {
+    fn timeline(&mut self, timeline: &OperationTimeline, known: bool) {
+        for text in wrap(
+            &readiness(timeline, known),
+            self.width.saturating_sub(MESSAGE + 2),
+        ) {
             let mut line = Line::default();
             line.tab(MESSAGE + 2).push(Role::Faint, &text);
             self.page.line(line);
@@ -460,7 +468,7 @@ impl Sheet<'_> {
         let widest = report
             .runs
             .iter()
-            .map(|run| words::subject(&run.subject).len())
+            .map(|run| unicode_width::UnicodeWidthStr::width(words::subject(&run.subject).as_str()))
             .max()
             .unwrap_or(0);
         let column = widest.min(self.width / 2) + 2;
@@ -568,19 +576,10 @@ fn timeline_of<'a>(run: &'a Run, case: &Case) -> Option<&'a OperationTimeline> {
     (answers && !settled_at_once && !timeline.heard.is_empty()).then_some(timeline)
 }
 
-/// `right after 1.2 s, stable after 1.3 s; before: 12 × wrong place, 3 × []`.
-fn readiness(timeline: &OperationTimeline) -> String {
-    let mut text = match (timeline.first_right_us, timeline.stable_us) {
-        (Some(first), Some(stable)) => {
-            format!(
-                "right after {}, stable after {}",
-                duration(first),
-                duration(stable)
-            )
-        }
-        (Some(first), None) => format!("right after {}, never stable", duration(first)),
-        (None, _) => "never right".to_owned(),
-    };
+/// `right after 1.2 s, stable after 1.3 s; before: 12 × wrong place, 3 × []`; where no right answer is
+/// known, that it was answered, and whether the answers stayed the same.
+fn readiness(timeline: &OperationTimeline, known: bool) -> String {
+    let mut text = words::readiness(timeline, known, " after");
     let wrong: Vec<String> = timeline
         .heard
         .iter()
@@ -603,7 +602,8 @@ fn readiness(timeline: &OperationTimeline) -> String {
         .map(|heard| format!("{} × {}", heard.times, heard.answer))
         .collect();
     if !later.is_empty() {
-        let _ = write!(text, "; between right answers: {}", later.join(", "));
+        let right = if known { "right " } else { "" };
+        let _ = write!(text, "; between {right}answers: {}", later.join(", "));
     }
     text
 }

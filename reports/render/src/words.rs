@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::conclusion::Conclusion;
-use crate::model::{Evidence, Place, Run, RunKind, Skipped, Stale, Subject};
+use crate::model::{Evidence, OperationTimeline, Place, Run, RunKind, Skipped, Stale, Subject};
+use crate::outside::clipped;
 use crate::verdict::{Level, Verdict};
 
 /// What there is to say of a report without any run.
@@ -97,6 +98,30 @@ pub(crate) fn baseline(run: &Run) -> Vec<String> {
             .map(|change| format!("worse: {change}")),
     );
     lines
+}
+
+/// How soon an operation was answered rightly, and for good; without known answers, how soon it was
+/// answered, and in the same way. `after` stands before a time.
+pub(crate) fn readiness(of: &OperationTimeline, known: bool, after: &str) -> String {
+    use crate::text::duration;
+    match (known, of.first_right_us, of.stable_us) {
+        (true, Some(first), Some(stable)) => format!(
+            "right{after} {}, stable{after} {}",
+            duration(first),
+            duration(stable)
+        ),
+        (true, Some(first), None) => format!("right{after} {}, never stable", duration(first)),
+        (true, None, _) => "never right".to_owned(),
+        (false, Some(first), Some(stable)) => format!(
+            "answered{after} {}, the same thrice{after} {}",
+            duration(first),
+            duration(stable)
+        ),
+        (false, Some(first), None) => {
+            format!("answered{after} {}, never the same thrice", duration(first))
+        }
+        (false, None, _) => "no result".to_owned(),
+    }
 }
 
 /// What a verdict is called in this kind of run.
@@ -211,13 +236,13 @@ fn names_in(value: &serde_json::Value, below: &str, names: &mut Vec<String>) {
     }
 }
 
-/// A text of at most so many characters, cut at its end.
+/// A text of at most so many columns, cut at its end.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
+    let shown = clipped(text, most);
+    match shown.strip_suffix('…').filter(|_| shown != text) {
+        Some(kept) => format!("{}…", kept.trim_end()),
+        None => shown,
     }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", kept.trim_end())
 }
 
 /// What a clause that servers are qualified by asks for, in a few words, for the head of a column.

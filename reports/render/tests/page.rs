@@ -180,7 +180,7 @@ fn everything_that_is_known_of_a_server_is_on_its_page() {
             "did not end, and was killed",
             "530 ms",
             "error -32603 (index out of range)",
-            "does not answer rightly",
+            "does not answer as before",
             "neither answer came",
             "17 B",
             ".cache/index.bin",
@@ -520,6 +520,10 @@ fn a_large_suite_gives_a_page_of_bounded_size() {
     assert!(large < one * 10, "{one} and {large}");
 }
 
+fn page_of(run: Run) -> String {
+    page(&[support::report(vec![run])])
+}
+
 #[test]
 fn long_texts_are_cut_and_it_is_said() {
     let mut run = server("a", "1", "x");
@@ -527,6 +531,12 @@ fn long_texts_are_cut_and_it_is_said() {
     run.remarks = vec!["z".repeat(5_000_000)];
     let page = page(&[servers::report(vec![run])]);
     check(&page);
+    assert!(page.len() < 200_000, "{}", page.len());
+    says(&page, &["yyy…", "zzz…"]);
+    // What a suite says is its own, and is kept for longer.
+    let mut run = suite(1);
+    run.remarks = vec!["z".repeat(5_000_000)];
+    let page = page_of(run);
     assert!(page.len() < 200_000, "{}", page.len());
     says(&page, &["the report has the rest"]);
 }

@@ -1,6 +1,6 @@
 //! Which servers and which probes were asked for.
 
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +14,9 @@ use super::Args;
 use crate::commands::subject;
 use crate::exit::Exit;
 use crate::shell::Shell;
+
+/// The longest document that a host opens by default (`maxDocumentBytes`).
+const LONGEST_DOCUMENT: u64 = 4_000_000;
 
 /// A server to check.
 #[derive(Clone, Debug)]
@@ -197,7 +200,10 @@ fn any(shell: &Shell, args: &Args, command: &str) -> Result<Server, Refused> {
 fn askable(workspace: &Path, at: &At, target: &Target) -> Result<(), String> {
     let (file, path) = (&at.file, workspace.join(&at.file));
     let metadata = std::fs::metadata(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("there is no file {file} in {}", workspace.display()),
+        io::ErrorKind::NotFound => format!(
+            "there is no file {file} in {}; give a file below it",
+            workspace.display()
+        ),
         _ => format!("{file} cannot be read: {error}"),
     })?;
     if !metadata.is_file() {
@@ -226,7 +232,40 @@ fn askable(workspace: &Path, at: &At, target: &Target) -> Result<(), String> {
             served.join(" and ")
         ));
     }
-    std::fs::File::open(&path).map_err(unreadable)?;
+    let opened = std::fs::File::open(&path).map_err(unreadable)?;
+    // What cannot be opened as a document is told when it is to be, with the limit.
+    let mut text = String::new();
+    let outcome = opened.take(LONGEST_DOCUMENT + 1).read_to_string(&mut text);
+    match outcome {
+        Ok(size) if size as u64 <= LONGEST_DOCUMENT => there_is(&text, at),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a text has the place: its very end is one, and the end of each line.
+fn there_is(text: &str, at: &At) -> Result<(), String> {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let lines: Vec<&str> = text.split('\n').collect();
+    let units = |line: &str| line.encode_utf16().count();
+    let line = usize::try_from(at.position.line).unwrap_or(usize::MAX);
+    let character = usize::try_from(at.position.character).unwrap_or(usize::MAX);
+    let file = &at.file;
+    let last = lines.len();
+    let Some(found) = lines.get(line) else {
+        let end = units(lines[last - 1]) + 1;
+        return Err(format!(
+            "there is no line {} in {file}, which ends at {last}:{end}; give a place up to there",
+            line + 1
+        ));
+    };
+    let length = units(found);
+    if character > length {
+        return Err(format!(
+            "line {} of {file} has {length} UTF-16 code units; give a column from 1 to {}",
+            line + 1,
+            length + 1
+        ));
+    }
     Ok(())
 }
 

@@ -7,8 +7,9 @@ use dsh_transcript::{Direction, EventBody, Member, Termination};
 use serde_json::{Value, json};
 
 use super::{FILE, Story, Tape, asked};
-use crate::judge::method;
-use crate::life::{ChangedOnDisk, GIVEN_UP, KILLED, Killed, Life, Memory, Round, Rounds};
+use crate::evidence::KILLED;
+use crate::judge::{Knowledge, method};
+use crate::life::{ChangedOnDisk, GIVEN_UP, Killed, Life, Memory, Round, Rounds};
 use crate::readiness::{Answer, Reply};
 use crate::samples::Operation;
 
@@ -90,7 +91,8 @@ impl SecondStart {
             return life;
         };
         Self::start(2, story, handshake, tape);
-        life.rounds.push(self.tell_rounds(tape));
+        let known = story.knowledge == Knowledge::Known;
+        life.rounds.push(self.tell_rounds(known, tape));
         for given_up in &self.given_up {
             Self::give_up(given_up, tape);
         }
@@ -114,7 +116,7 @@ impl SecondStart {
         tape.notify("initialized", &json!({}));
     }
 
-    fn tell_rounds(&self, tape: &mut Tape) -> Rounds {
+    fn tell_rounds(&self, known: bool, tape: &mut Tape) -> Rounds {
         let from = tape.events.len() as u64;
         let mut at_us = 0;
         let made = self
@@ -138,6 +140,7 @@ impl SecondStart {
             kind: CyclesKind::SameText,
             operation: Operation::GoToDefinition,
             place: format!("{FILE}:2:3"),
+            known,
             planned: 200,
             bound: self.bound,
             made,
@@ -177,7 +180,7 @@ impl SecondStart {
         });
         let mut told = |came: &[Answer]| {
             tape.query(Operation::GoToDefinition, Some(&json!({"result": null})), 1);
-            asked(Operation::GoToDefinition, Some("lib.x"), came, tape)
+            asked(Operation::GoToDefinition, Some("lib.x"), came, true, tape)
         };
         ChangedOnDisk {
             file: "lib.x".to_owned(),
@@ -215,7 +218,13 @@ impl SecondStart {
         Killed {
             process: 2,
             seq,
-            asked: asked(Operation::GoToDefinition, None, &self.came_replaced, tape),
+            asked: asked(
+                Operation::GoToDefinition,
+                None,
+                &self.came_replaced,
+                story.knowledge == Knowledge::Known,
+                tape,
+            ),
         }
     }
 }

@@ -68,9 +68,9 @@ impl Row {
 }
 
 /// The tables that have anything in them.
-pub(super) fn tables(measured: &Measured) -> Vec<Table> {
+pub(super) fn tables(measured: &Measured, known: bool) -> Vec<Table> {
     let mut tables = vec![
-        personas(measured),
+        personas(measured, known),
         ends(measured),
         edges(measured),
         overlay(measured),
@@ -96,12 +96,17 @@ fn by_interest(personas: &[Persona]) -> Vec<&Persona> {
     all
 }
 
-fn personas(measured: &Measured) -> Table {
+fn personas(measured: &Measured, known: bool) -> Table {
+    let first = if known {
+        "First right answer"
+    } else {
+        "First answer"
+    };
     Table {
         heading: "Ways for a client to behave",
         about: "The same questions, asked by clients that differ in one thing; where one fails, what a \
                 client has to do.",
-        heads: vec!["The client", "What came of it", "First right answer"],
+        heads: vec!["The client", "What came of it", first],
         more: 0,
         wide: true,
         rows: by_interest(&measured.personas)
@@ -109,7 +114,8 @@ fn personas(measured: &Measured) -> Table {
             .map(|persona| {
                 let (look, outcome) = match persona.outcome {
                     PersonaOutcome::Fine => (GOOD, "fine"),
-                    PersonaOutcome::Wrong => (BAD, "answers wrongly"),
+                    PersonaOutcome::Wrong if known => (BAD, "answers wrongly"),
+                    PersonaOutcome::Wrong => (BAD, "does not answer everything"),
                     PersonaOutcome::Silent => (BAD, "silent"),
                     PersonaOutcome::Dead => (BAD, "dies"),
                     PersonaOutcome::DoesNotEnd => (NOTE, "does not end in order"),
@@ -192,9 +198,9 @@ fn edges(measured: &Measured) -> Table {
                 let detail = edge.detail.as_ref().map(|of| format!(" ({of})"));
                 let answer = shown(&format!("{}{}", edge.answer, detail.unwrap_or_default()));
                 let alive = if edge.alive {
-                    Finding::new(GOOD, "answers rightly")
+                    Finding::new(GOOD, "answers as before")
                 } else {
-                    Finding::new(BAD, "does not answer rightly")
+                    Finding::new(BAD, "does not answer as before")
                 };
                 Row::new(&edge.name, vec![Finding::new(PLAIN, answer), alive])
             })

@@ -5,6 +5,7 @@ use crate::measured::{Measured, Start, StartKind};
 use crate::model::{Heard, OperationTimeline, Run};
 use crate::text::duration;
 use crate::trajectory::text::clipped;
+use crate::words;
 
 /// The most stretches of one operation that are shown.
 const MOST: usize = 400;
@@ -82,7 +83,7 @@ pub(super) fn starts(run: &Run) -> Vec<StartView> {
         let again = views.iter().any(|known| known.heading == kind(start.kind));
         views.push(StartView {
             heading: heading(start.kind, again),
-            ..of_start(start, followed)
+            ..of_start(start, followed, run.knows_answers())
         });
     }
     // A cold start that was measured says the same, and more.
@@ -92,7 +93,7 @@ pub(super) fn starts(run: &Run) -> Vec<StartView> {
         views.push(StartView {
             heading: "As the host was answered",
             summary: None,
-            lines: lines(&run.operations, span),
+            lines: lines(&run.operations, span, run.knows_answers()),
             marks: Vec::new(),
             ticks: ticks(span),
             span: duration(span),
@@ -115,7 +116,7 @@ fn end_of_start(start: &Start) -> u64 {
     moments.max().unwrap_or(0)
 }
 
-fn of_start(start: &Start, span: u64) -> StartView {
+fn of_start(start: &Start, span: u64, known: bool) -> StartView {
     let initialized = start.initialized_us.map(|at| Mark {
         x: percent(at, span),
         at: duration(at),
@@ -126,8 +127,14 @@ fn of_start(start: &Start, span: u64) -> StartView {
     });
     let signals = start.signals.iter().take(MOST).map(|signal| {
         let (class, sign, words) = match signal.held {
-            Some(true) => ("good", "✓", "true: every answer after it was right"),
-            Some(false) => ("bad", "✗", "not true: an answer after it was not right"),
+            Some(true) if known => ("good", "✓", "true: every answer after it was right"),
+            Some(true) => ("good", "✓", "true: every question after it was answered"),
+            Some(false) if known => ("bad", "✗", "not true: an answer after it was not right"),
+            Some(false) => (
+                "bad",
+                "✗",
+                "not true: not every question after it was answered",
+            ),
             None => ("none", "–", "nothing was asked after it"),
         };
         Mark {
@@ -142,7 +149,7 @@ fn of_start(start: &Start, span: u64) -> StartView {
     StartView {
         heading: kind(start.kind),
         summary: Some(shown(&start.summary)).filter(|summary| !summary.is_empty()),
-        lines: lines(&start.operations, span),
+        lines: lines(&start.operations, span, known),
         marks: initialized.into_iter().chain(signals).collect(),
         ticks: ticks(span),
         span: duration(span),
@@ -167,11 +174,11 @@ pub(super) const fn kind(kind: StartKind) -> &'static str {
     }
 }
 
-fn lines(operations: &[OperationTimeline], span: u64) -> Vec<TimeLine> {
-    operations.iter().map(|of| line(of, span)).collect()
+fn lines(operations: &[OperationTimeline], span: u64, known: bool) -> Vec<TimeLine> {
+    operations.iter().map(|of| line(of, span, known)).collect()
 }
 
-fn line(of: &OperationTimeline, span: u64) -> TimeLine {
+fn line(of: &OperationTimeline, span: u64, known: bool) -> TimeLine {
     let heard = &of.heard[..of.heard.len().min(MOST)];
     let bars = heard.iter().enumerate().map(|(index, stretch)| {
         let next = heard.get(index + 1).map(|next| next.from_us);
@@ -205,13 +212,7 @@ fn line(of: &OperationTimeline, span: u64) -> TimeLine {
     TimeLine {
         operation: shown(&of.operation),
         right: of.first_right_us.map(|at| percent(at, span)),
-        words: match (of.first_right_us, of.stable_us) {
-            (Some(right), Some(stable)) => {
-                format!("right {}, stable {}", duration(right), duration(stable))
-            }
-            (Some(right), None) => format!("right {}, never stable", duration(right)),
-            (None, _) => "never right".to_owned(),
-        },
+        words: words::readiness(of, known, ""),
         bars: bars.collect(),
         heard: rows.collect(),
         more: of.heard.len().saturating_sub(MOST),
@@ -235,7 +236,7 @@ pub(super) fn class(heard: &Heard) -> &'static str {
 }
 
 /// The kinds of answers that occur on time lines: class and words.
-pub(super) fn kinds(starts: &[StartView]) -> Vec<(&'static str, &'static str)> {
+pub(super) fn kinds(starts: &[StartView], known: bool) -> Vec<(&'static str, &'static str)> {
     const ALL: [(&str, &str); 8] = [
         ("right", "right"),
         ("partial", "partial"),
@@ -252,7 +253,12 @@ pub(super) fn kinds(starts: &[StartView]) -> Vec<(&'static str, &'static str)> {
         .map(|bar| bar.class)
         .collect();
     let occurs = |(class, _): &(&str, &str)| bars.contains(class);
-    ALL.into_iter().filter(occurs).collect()
+    let said = |(class, words): (&'static str, &'static str)| match class {
+        "right" if !known => (class, "answered"),
+        "wrong" if !known => (class, "another answer"),
+        _ => (class, words),
+    };
+    ALL.into_iter().filter(occurs).map(said).collect()
 }
 
 /// At most six round numbers, the beginning with them.
@@ -387,6 +393,7 @@ mod tests {
                 heard: vec![heard(false, 100, 200), heard(true, 500, 900)],
             },
             1_000,
+            true,
         );
         let bars: Vec<(&str, &str)> = line.bars.iter().map(|bar| (&*bar.x, &*bar.width)).collect();
         assert_eq!(bars, [("10.00", "40.00"), ("50.00", "40.00")]);

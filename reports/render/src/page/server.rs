@@ -34,6 +34,9 @@ pub(super) struct Server {
     pub(super) starts: Vec<StartView>,
     /// What the signs on the time lines mean.
     pub(super) kinds: Vec<(&'static str, &'static str)>,
+    /// What the first answer that counts is called, and the rounds that were not answered so.
+    pub(super) first: &'static str,
+    pub(super) otherwise: &'static str,
     pub(super) cycles: Vec<CyclesView>,
     pub(super) tables: Vec<Table>,
     pub(super) remarks: Vec<String>,
@@ -109,10 +112,20 @@ pub(super) fn server(source: Source<'_>, ids: &mut Ids) -> Server {
         reproduce: reproduce(run).map(|command| shown(&command)),
         ready: ready(run),
         memory: most_memory(run),
-        kinds: kinds(&starts),
+        kinds: kinds(&starts, run.knows_answers()),
+        first: if run.knows_answers() {
+            "first right answer"
+        } else {
+            "first answer"
+        },
+        otherwise: if run.knows_answers() {
+            "wrong"
+        } else {
+            "otherwise"
+        },
         starts,
         cycles: measured.cycles.iter().map(cycles).collect(),
-        tables: tables(measured),
+        tables: tables(measured, run.knows_answers()),
         remarks: run.remarks.iter().map(|of| shown(of)).collect(),
         surprises: findings::surprises(&run.surprises)
             .iter()

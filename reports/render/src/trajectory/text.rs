@@ -1,10 +1,9 @@
 //! Texts from outside, made fit for a page.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use crate::date::date_of_day;
+pub(crate) use crate::outside::{clipped, visible_lines as visible};
 
 /// The most bytes of one text that are shown while there is room.
 const MOST: usize = 64 << 10;
@@ -74,43 +73,6 @@ pub(super) fn content(blocks: &[Value]) -> String {
         _ => pretty(block),
     });
     texts.collect::<Vec<_>>().join("\n")
-}
-
-/// The text with everything visible that could hide or reorder what is read: control characters,
-/// marks of direction, and marks without width.
-pub(crate) fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '\n' | '\t' => out.push(char),
-            // Before every line end of a file from elsewhere: short.
-            '\r' => out.push_str("\u{2039}CR\u{203a}"),
-            '\0'..='\x1f'
-            | '\x7f'..='\u{9f}'
-            | '\u{ad}'
-            | '\u{61c}'
-            | '\u{180e}'
-            | '\u{200b}'
-            | '\u{200e}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e007f}' => {
-                let _ = write!(out, "\u{2039}U+{:04X}\u{203a}", u32::from(char));
-            }
-            _ => out.push(char),
-        }
-    }
-    out
-}
-
-/// At most `most` characters, with an ellipsis where there are more.
-pub(crate) fn clipped(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
 }
 
 /// The beginning of a text on one line.
@@ -239,7 +201,7 @@ mod tests {
     fn excerpts_look_at_a_bounded_part() {
         assert_eq!(excerpt("  a\n b  ", 10), "a b");
         assert_eq!(excerpt(&" ".repeat(1 << 20), 10), "…");
-        assert_eq!(excerpt("abcdef", 3), "abc…");
+        assert_eq!(excerpt("abcdef", 3), "ab…");
     }
 
     #[test]
