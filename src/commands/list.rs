@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use dsh_e2e::PROBES;
 use dsh_e2e::catalogue::{Catalogue, Entry};
 use dsh_e2e::samples::{self, Part as Asked, Sample};
+use dsh_reports::clipped;
 use dsh_scenarios::Clauses;
 use dsh_scenarios::format::Case;
 use dsh_scenarios::monitor::MONITORS;
@@ -522,17 +523,7 @@ const WORD: usize = 50;
 fn single(text: &str) -> String {
     let words = text.split_whitespace().map(|word| {
         let word: String = word.chars().filter(|c| !c.is_control()).collect();
-        if word.width() <= WORD {
-            return word;
-        }
-        let mut cut = String::new();
-        for c in word.chars() {
-            if cut.width() + 2 > WORD {
-                break;
-            }
-            cut.push(c);
-        }
-        cut + "…"
+        clipped(&word, WORD)
     });
     words.collect::<Vec<_>>().join(" ")
 }

@@ -6,23 +6,7 @@ use std::thread::Builder;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Desk, Said, program};
-
-/// Runs it from a shell with this said of its streams.
-fn redirected(desk: &Desk, streams: &str, args: &[&str]) -> Said {
-    let output = Command::new("sh")
-        .args(["-c", &format!("exec \"$0\" \"$@\" {streams}")])
-        .arg(program())
-        .args(args)
-        .current_dir(desk.path())
-        .output()
-        .unwrap();
-    Said {
-        status: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
+use crate::support::{Desk, program};
 
 /// In its place the standard library opens `/dev/null`, as others do for their children: what they
 /// want is not what is told here.
@@ -46,13 +30,14 @@ fn a_stdout_that_is_closed_is_told_and_dev_null_is_not() {
         &["--help"],
         &["--version"],
     ] {
-        let said = redirected(&desk, ">&- </dev/null", args).ended(3);
+        let said = desk.in_shell("", ">&- </dev/null", args).ended(3);
         let told = said
             .err_has("error: ")
             .err_has("stdout is closed, and what is printed");
         assert!(!told.err.contains("/dev/null in"), "{}", told.err);
         for null in [">/dev/null", "1<>/dev/null"] {
-            redirected(&desk, &format!("{null} </dev/null"), args).ended(0);
+            desk.in_shell("", &format!("{null} </dev/null"), args)
+                .ended(0);
         }
     }
     // What goes into a file needs no stdout.
@@ -64,7 +49,7 @@ fn a_stdout_that_is_closed_is_told_and_dev_null_is_not() {
         "--out",
         "r.json",
     ];
-    redirected(&desk, ">&-", &args).ended(0);
+    desk.in_shell("", ">&-", &args).ended(0);
 }
 
 /// Many times what is needed to fill a pipe with answers.

@@ -10,7 +10,7 @@ use dsh_fake_lsp::{Control, FakeServer, ignore};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Desk, Said, program, typed};
+use crate::support::{Desk, program, typed};
 
 /// Only a hang ends a test by this.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -145,61 +145,46 @@ fn an_installer_ends_with_the_program_that_is_killed() {
     assert_eq!(pipe.read(&mut word).unwrap(), 0);
 }
 
-/// The program with these arguments behind a line of the shell.
-fn limited(desk: &Desk, before: &str, args: &[&str]) -> Said {
-    let output = Command::new("sh")
-        .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
-        .arg(program())
-        .args(args)
-        .current_dir(desk.path())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    Said {
-        status: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
 const CHECK: [&str; 5] = ["check", "--only", "QUA-1", "--format", "json"];
 
 #[test]
 fn too_few_files_are_told_before_anything_is_started() {
     let desk = Desk::new();
     for most in ["6", "12", "19"] {
-        let said = limited(&desk, &format!("ulimit -n {most};"), &CHECK)
+        let said = desk
+            .in_shell(&format!("ulimit -n {most};"), "", &CHECK)
             .ended(3)
             .err_has(&format!("this process may have {most} files open"))
             .err_has("`ulimit -n 1024`");
         assert_eq!((said.messages(), said.out.as_str()), (1, ""));
     }
-    limited(&desk, "ulimit -n 20;", &CHECK).ended(0);
+    desk.in_shell("ulimit -n 20;", "", &CHECK).ended(0);
     // What may be raised is.
-    limited(&desk, "ulimit -Sn 8;", &CHECK).ended(0);
+    desk.in_shell("ulimit -Sn 8;", "", &CHECK).ended(0);
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn too_little_memory_is_told_before_it_ends_the_program() {
     let desk = Desk::new();
-    let said = limited(&desk, "ulimit -v 130000;", &CHECK)
+    let said = desk
+        .in_shell("ulimit -v 130000;", "", &CHECK)
         .ended(3)
         .err_has("this process may have 126 MiB of address space")
         .err_has("`ulimit -v 524288`");
     assert_eq!((said.messages(), said.out.as_str()), (1, ""));
-    limited(&desk, "ulimit -v 262144;", &CHECK).ended(0);
+    desk.in_shell("ulimit -v 262144;", "", &CHECK).ended(0);
 }
 
 #[test]
 fn a_file_that_grows_too_large_is_an_error_that_names_it() {
     let desk = Desk::new();
     let args = [&CHECK[..], &["--out", "report.json"]].concat();
-    limited(&desk, "ulimit -f 4;", &args)
+    desk.in_shell("ulimit -f 4;", "", &args)
         .ended(3)
         .err_has("report.json")
         .err_has("File too large");
-    limited(&desk, "ulimit -f 1; exec > out;", &["list", "clauses"])
+    desk.in_shell("ulimit -f 1; exec > out;", "", &["list", "clauses"])
         .ended(3)
         .err_has("cannot write to stdout: File too large");
 }

@@ -41,16 +41,7 @@ fn a_server_that_tells_no_version_is_usable() {
     ] {
         let desk = Desk::new();
         let command = server(&desk, version);
-        let add = [
-            "servers",
-            "add",
-            "mine",
-            "--command",
-            &command,
-            "--ext",
-            ".fake=fake",
-        ];
-        desk.run(&add).ended(0);
+        desk.add_mine(&command, ".fake=fake", &[]).ended(0);
         let doctor = desk
             .run(&["servers", "doctor", "mine"])
             .ended(0)
@@ -71,16 +62,8 @@ fn a_server_that_tells_no_version_is_usable() {
 fn a_server_that_is_not_asked_for_its_version_is_not_started_for_it() {
     let desk = Desk::new();
     let command = server(&desk, "echo asked > asked; exec tail -f /dev/null");
-    let add = [
-        "servers",
-        "add",
-        "mine",
-        "--command",
-        &command,
-        "--ext",
-        ".fake=fake",
-    ];
-    desk.run(&[&add[..], &["--no-version"]].concat()).ended(0);
+    desk.add_mine(&command, ".fake=fake", &["--no-version"])
+        .ended(0);
     desk.run(&["check", "--server", "mine", "--only", "QUA-1"])
         .ended(0)
         .out_has("mine unknown");
@@ -90,16 +73,7 @@ fn a_server_that_is_not_asked_for_its_version_is_not_started_for_it() {
 #[test]
 fn what_is_not_there_and_has_no_recipe_is_not_sent_round_in_a_circle() {
     let desk = Desk::new();
-    let add = [
-        "servers",
-        "add",
-        "mine",
-        "--command",
-        "not-here-at-all",
-        "--ext",
-        ".x=x",
-    ];
-    desk.run(&add).ended(0);
+    desk.add_mine("not-here-at-all", ".x=x", &[]).ended(0);
     let told = "put not-here-at-all on PATH, or give its entry a recipe";
     let doctor = desk.run(&["servers", "doctor", "mine"]).ended(3);
     let unbroken = doctor.out.split_whitespace().collect::<Vec<_>>().join(" ");

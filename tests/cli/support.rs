@@ -51,6 +51,30 @@ impl Desk {
         self.run(&[&args[..], &["--measure", "no"], more].concat())
     }
 
+    /// Adds a server of one's own that is called mine, with more arguments.
+    #[track_caller]
+    pub(crate) fn add_mine(&self, command: &str, ext: &str, more: &[&str]) -> Said {
+        let args = ["servers", "add", "mine", "--command", command, "--ext", ext];
+        self.run(&[&args[..], more].concat())
+    }
+
+    /// Runs it in a shell that says something before it, and something of its streams behind it.
+    pub(crate) fn in_shell(&self, before: &str, streams: &str, args: &[&str]) -> Said {
+        let output = std::process::Command::new("sh")
+            .args(["-c", &format!("{before} exec \"$0\" \"$@\" {streams}")])
+            .arg(program())
+            .args(args)
+            .current_dir(self.path())
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        Said {
+            status: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// Everything below it, as relative paths.
     pub(crate) fn files(&self) -> Vec<String> {
         fn walk(folder: &Path, root: &Path, all: &mut Vec<String>) {

@@ -50,6 +50,7 @@ pub use model::{
     Origin, Place, Platform, ProfileTotals, Report, Run, RunKind, Shard, SkipReason, Skipped,
     Stale, Subject, SubjectKind, Surprise, Tool, Totals, TranscriptRef, Watch,
 };
+pub use outside::clipped;
 pub use page::{PageError, render_page};
 pub use portable::portable;
 pub use read::{ReadError, read};

@@ -87,7 +87,7 @@ pub(crate) fn visible_lines(text: &str) -> String {
 
 /// At most `columns` of a text, the ellipsis with them where there is more. What takes no column, or
 /// none that is known, counts as one, so that nothing is endless.
-pub(crate) fn clipped(text: &str, columns: usize) -> String {
+pub fn clipped(text: &str, columns: usize) -> String {
     let width = |c: char| c.width().unwrap_or(1).max(1);
     // A character has four bytes at most, and takes a column at least.
     if text.len() <= columns || text.chars().map(width).take(columns + 1).sum::<usize>() <= columns
